@@ -32,23 +32,23 @@ func (w *work) cannotRun(pod *podView) bool {
 }
 
 // letGo has the scheduler place the attempt's pod.
-func (h *Handler) letGo(ctx context.Context, w *work, pod *podView) error {
-	h.works.mu.Lock()
+func (c *jobClient) letGo(ctx context.Context, w *work, pod *podView) error {
+	c.works.mu.Lock()
 	first := w.let == ""
 	if w.kill != nil || !first && w.let != pod.name { // there is another, which may run
-		h.works.mu.Unlock()
+		c.works.mu.Unlock()
 		return nil
 	}
 	w.let = pod.name
-	h.works.mu.Unlock()
+	c.works.mu.Unlock()
 	err := writeFile(w.dir, letFile, pod.name)
 	if err == nil {
-		err = h.ungate(ctx, w, pod.name)
+		err = c.ungate(ctx, w, pod.name)
 	}
 	refused := errors.Is(err, executor.ErrLate) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err)
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+	c.works.mu.Lock()
+	defer c.works.mu.Unlock()
 	if refused && first { // else an earlier request may have been heard
 		w.let = ""
 	}
@@ -58,7 +58,7 @@ func (h *Handler) letGo(ctx context.Context, w *work, pod *podView) error {
 	case apierrors.IsNotFound(err): // its watch will say so
 	case refused && w.kill == nil:
 		w.kill = &kill{cause: executor.Stopped, decline: true, why: "its pod was not let go: " + explain(err)}
-		h.works.queue.Add(w.job)
+		c.works.queue.Add(w.job)
 	default:
 		w.unclear = explain(err)
 		return fmt.Errorf("let pod %s go: %w", pod.name, err)
@@ -70,11 +70,11 @@ func (h *Handler) letGo(ctx context.Context, w *work, pod *podView) error {
 // time later; from then on it lives no longer than in [Handler.Bound]. The clock is of
 // this life of the machine: what an earlier life of the broker left is let go only if it
 // has no fence.
-func (h *Handler) ungate(ctx context.Context, w *work, pod string) error {
-	bound, _ := h.specs.bound(w.Task)
-	late := executor.Boottime() + int64(h.cfg.CallTimeout+bound-h.cfg.ControlLag)
+func (c *jobClient) ungate(ctx context.Context, w *work, pod string) error {
+	bound, _ := c.specs.bound(w.Task)
+	late := executor.Boottime() + int64(c.cfg.CallTimeout+bound-c.cfg.ControlLag)
 	if w.Task.Fence != 0 && (w.adopted || late > w.Task.Fence) {
 		return executor.ErrLate
 	}
-	return h.reach.answered(h.api.ungate(ctx, pod))
+	return c.reach.answered(c.api.ungate(ctx, pod))
 }

@@ -25,6 +25,7 @@ type Handler struct {
 	reach    *reach
 	offer    *offer
 	output   *taskOutput
+	client   *jobClient
 	finisher *finisher
 
 	lock   *os.File
@@ -98,6 +99,7 @@ func open(cfg Config) (*Handler, error) {
 	h.output = &taskOutput{
 		cfg: &h.cfg, log: cfg.Logger, life: h.life, works: h.works, view: h.view, logs: &podLogs{api: h.api},
 	}
+	h.client = &jobClient{cfg: &h.cfg, api: h.api, works: h.works, specs: h.specs, reach: h.reach}
 	h.finisher = &finisher{
 		api: h.api, log: cfg.Logger, works: h.works, leases: h.leases, offer: h.offer, reach: h.reach,
 	}

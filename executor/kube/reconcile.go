@@ -92,7 +92,7 @@ func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Durati
 	var err error
 	switch {
 	case k == nil && pod != nil && pod.gated:
-		err = h.letGo(ctx, w, pod)
+		err = h.client.letGo(ctx, w, pod)
 		h.emitDoing(w, pod)
 		return again, err
 	case k == nil:
@@ -238,7 +238,7 @@ func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duratio
 		return 0, h.reach.answered(fmt.Errorf("look for Job %s: %w", w.job, err))
 	}
 	// A Job goes before its pods.
-	if there, err := h.hasPod(ctx, w, ""); there || err != nil {
+	if there, err := h.client.hasPod(ctx, w, ""); there || err != nil {
 		return unseen, err
 	}
 	switch {
@@ -261,23 +261,13 @@ func (h *Handler) unmade(w *work, why string) executor.Result {
 	return lost("not started: " + why)
 }
 
-// hasPod asks the API server itself: the watch of pods may be behind that of Jobs. It asks
-// for any pod of the Job, or for the one of that name.
-func (h *Handler) hasPod(ctx context.Context, w *work, name string) (bool, error) {
-	there, err := h.api.hasPod(ctx, w.job, name)
-	if err = h.reach.answered(err); err != nil {
-		return false, fmt.Errorf("look for the pod of Job %s: %w", w.job, err)
-	}
-	return there, nil
-}
-
 // settleReplaced ends an attempt whose pod went while nobody here looked, and was made once
 // more: that one is never let go, so nothing more would be heard.
 func (h *Handler) settleReplaced(ctx context.Context, w *work) (time.Duration, error) {
 	h.works.mu.Lock()
 	let := w.let
 	h.works.mu.Unlock()
-	if there, err := h.hasPod(ctx, w, let); there || err != nil {
+	if there, err := h.client.hasPod(ctx, w, let); there || err != nil {
 		return unseen, err
 	}
 	return 0, h.finisher.endAttempt(w, vanished("its pod is gone, and Kubernetes has made another"), [2]int64{})
@@ -285,7 +275,7 @@ func (h *Handler) settleReplaced(ctx context.Context, w *work) (time.Duration, e
 
 // settleWithoutPod ends an attempt whose Job has ended without a pod to show.
 func (h *Handler) settleWithoutPod(ctx context.Context, w *work, v *jobView) (time.Duration, error) {
-	if there, err := h.hasPod(ctx, w, ""); there || err != nil {
+	if there, err := h.client.hasPod(ctx, w, ""); there || err != nil {
 		return unseen, err
 	}
 	return 0, h.finisher.endAttempt(w, h.withoutPod(ctx, w, v), [2]int64{})
@@ -325,20 +315,10 @@ func (h *Handler) withoutPod(ctx context.Context, w *work, v *jobView) executor.
 		return lost(inLine("its pod is gone: " + v.reason + ": " + v.message))
 	}
 	why := v.reason + ": " + v.message
-	if said := h.complaint(ctx, w); said != "" {
+	if said := h.client.complaint(ctx, w); said != "" {
 		why = said
 	}
 	return lost(inLine("not started: " + why))
-}
-
-// complaint returns what Kubernetes' controllers say of a Job without a pod, such as
-// that a quota is exceeded; "" = nothing.
-func (h *Handler) complaint(ctx context.Context, w *work) string {
-	list, err := h.api.warnings(ctx, "Job", w.job)
-	if err != nil || len(list) == 0 {
-		return ""
-	}
-	return inLine(list[len(list)-1].Message)
 }
 
 // makeAgain repeats a create of which it is not known what became. Since the name
@@ -357,7 +337,7 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 		}
 		return 0, h.finisher.endAttempt(w, h.unmade(w, k.why), [2]int64{})
 	}
-	err := h.create(ctx, w)
+	err := h.client.create(ctx, w)
 	switch refused := (*refusal)(nil); {
 	case err == nil:
 		h.works.mu.Lock()
@@ -368,14 +348,7 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 		// What was asked for before may come to be all the same, and is removed then.
 		return 0, h.finisher.endAttempt(w, lost(inLine("not started: "+err.Error())), [2]int64{})
 	}
-	h.isUnclear(w, err)
+	h.client.isUnclear(w, err)
 	h.emitDoing(w, nil)
 	return 0, err
-}
-
-// isUnclear notes why it is not known whether a Job was made.
-func (h *Handler) isUnclear(w *work, err error) {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	w.unclear = explain(err)
 }

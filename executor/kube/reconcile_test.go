@@ -292,7 +292,7 @@ func TestTooLargeToStore(t *testing.T) {
 		if large {
 			w.Task.Command = append(w.Task.Command, strings.Repeat("$", 900_000))
 		}
-		err := h.create(t.Context(), w)
+		err := h.client.create(t.Context(), w)
 		if !errors.Is(err, executor.ErrUnfit) || strings.Contains(err.Error(), "put data into a file") != large {
 			t.Errorf("large %t: got %v", large, err)
 		}

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
@@ -84,13 +82,13 @@ func (h *Handler) createJob(ctx context.Context, w *work) error {
 	if w.watched && h.leases.tooLate(w) {
 		return h.finisher.endAttempt(w, watchdog.Late(), [2]int64{})
 	}
-	err := h.create(context.WithoutCancel(ctx), w)
+	err := h.client.create(context.WithoutCancel(ctx), w)
 	switch refused := (*refusal)(nil); {
 	case errors.As(err, &refused), errors.Is(err, executor.ErrLate), errors.Is(err, executor.ErrUnfit):
 		return err
 	case err != nil:
 		// It may have been made: that is found out behind.
-		h.isUnclear(w, err)
+		h.client.isUnclear(w, err)
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the API server does not say whether a Job was made; it is asked again")
 	}
 	h.works.mu.Lock()
@@ -140,7 +138,7 @@ func (h *Handler) giveUp(ctx context.Context, w *work) bool {
 	pod, why := h.view.podOf(w.job), ""
 	switch {
 	case pod == nil:
-		why = h.complaint(ctx, w)
+		why = h.client.complaint(ctx, w)
 	case pod.node == "" && pod.unplaced != "":
 		why = pod.waitsFor()
 	}
@@ -178,76 +176,6 @@ func (h *Handler) declined(w *work) error {
 // declinedBy returns Start's answer. REQUIRES: workSet.mu held.
 func (h *Handler) declinedBy(w *work) error {
 	return fmt.Errorf("%w: %s", executor.ErrBusy, w.kill.why)
-}
-
-// refusal: the API server said no, and nothing was made.
-type refusal struct {
-	kind error // executor.ErrBusy, ErrUnfit, or nil: the site's own trouble
-	said error
-}
-
-// Error implements error.
-func (r *refusal) Error() string {
-	if r.kind == nil {
-		return "the API server refuses its Job: " + inLine(r.said.Error())
-	}
-	return r.kind.Error() + ": the API server refuses its Job: " + inLine(r.said.Error())
-}
-
-// Unwrap returns both.
-func (r *refusal) Unwrap() []error { return []error{r.kind, r.said} }
-
-// errForeign: a Job of that name is somebody else's.
-var errForeign = errors.New("a Job of its name is there that is not its own")
-
-// create makes the attempt's Job, once. An error that is not a *refusal does not
-// say whether it was made.
-func (h *Handler) create(ctx context.Context, w *work) error {
-	name, _ := nodeOf(w.Task.Machine)
-	j, err := h.specs.job(w, name)
-	if err != nil {
-		return &refusal{executor.ErrUnfit, err}
-	}
-	if bound, ok := h.specs.bound(w.Task); w.Task.Fence != 0 && !w.watched &&
-		(!ok || executor.Boottime()+int64(bound) > w.Task.Fence) {
-		return executor.ErrLate
-	}
-	err = h.api.create(ctx, j)
-	if apierrors.IsAlreadyExists(err) {
-		found, ferr := h.api.job(ctx, w.job)
-		switch {
-		case ferr != nil:
-			return fmt.Errorf("look for Job %s: %w", w.job, ferr)
-		case found.Labels[labelHome] != h.id || found.Annotations[noteName] != w.Name:
-			return &refusal{executor.ErrUnfit, errForeign}
-		}
-		return nil
-	}
-	_ = h.reach.answered(err)
-	if n := j.Size(); n > storable && (apierrors.IsInvalid(err) || apierrors.IsInternalError(err)) {
-		// What the server says then has nothing to do with it.
-		err = fmt.Errorf("command and environment are too large for a cluster: %d bytes as it keeps them, where $ counts twice; put data into a file: %w", n, err)
-	}
-	return refused(err)
-}
-
-// storable is about what the store of a cluster takes of one object by default, in bytes.
-const storable = 1500 << 10
-
-// refused tells what the API server refuses for certain from what it may have
-// done.
-func refused(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return &refusal{executor.ErrUnfit, err}
-	case isQuota(err), apierrors.IsTooManyRequests(err):
-		return &refusal{executor.ErrBusy, err}
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
-		return &refusal{nil, err}
-	}
-	return err
 }
 
 // writeTask lets the attempt be found again, also after this machine's power has

@@ -27,6 +27,7 @@ type Handler struct {
 	output   *taskOutput
 	client   *jobClient
 	finisher *finisher
+	starter  *starter
 
 	lock   *os.File
 	leases *leases
@@ -103,6 +104,10 @@ func open(cfg Config) (*Handler, error) {
 	h.finisher = &finisher{
 		api: h.api, log: cfg.Logger, works: h.works, leases: h.leases, offer: h.offer, reach: h.reach,
 	}
+	h.starter = &starter{
+		cfg: &h.cfg, life: h.life, works: h.works, view: h.view, leases: h.leases, offer: h.offer, reach: h.reach,
+		client: h.client, finisher: h.finisher,
+	}
 	h.leases.works, h.leases.nodes = h.works, h.view.nodes
 	h.offer.view, h.offer.reach = h.view, h.reach
 	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
@@ -146,7 +151,7 @@ func (h *Handler) listen() {
 	for range workers {
 		h.life.Go(h.work)
 	}
-	if h.leases.listener != nil {
+	if h.leases.isListening() {
 		h.life.Go(h.leases.serve)
 	}
 }

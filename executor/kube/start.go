@@ -30,87 +30,105 @@ func (h *Handler) Bound(t executor.Task) (time.Duration, bool) { return h.specs.
 // Start implements executor.Handler. It waits a moment for a node to take the
 // pod, so that what Kubernetes refuses is declined with its own reason.
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
-	return h.works.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error {
-		defer h.life.Done()
-		err := h.createJob(ctx, w)
-		if err != nil {
-			h.finisher.drop(w)
-		}
-		return err
+	return h.works.attempts.Start(ctx, t, func() (*work, error) { return h.starter.admit(t) }, func(w *work) error {
+		return h.starter.begin(ctx, w)
 	})
 }
 
-// admit takes room for a new attempt, which counts in h.life. REQUIRES: workSet.mu held.
-func (h *Handler) admit(t executor.Task) (*work, error) {
-	if away := h.reach.away(); away != nil {
+// starter takes attempts in, and waits until Kubernetes has a place for them.
+type starter struct {
+	cfg      *Config
+	life     *life // an attempt that is let in counts in it until its Start is over
+	works    *workSet
+	view     *clusterView
+	leases   *leases
+	offer    *offer
+	reach    *reach
+	client   *jobClient
+	finisher *finisher
+}
+
+// admit takes room for a new attempt, which counts in life. REQUIRES: workSet.mu held.
+func (s *starter) admit(t executor.Task) (*work, error) {
+	if away := s.reach.away(); away != nil {
 		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, away)
 	}
 	var n *node
 	if name, ok := nodeOf(t.Machine); ok {
-		n = h.view.nodes.get(name)
+		n = s.view.nodes.get(name)
 	}
 	if err := checkFit(t, n); err != nil {
 		return nil, err
 	}
-	watched := h.leases.listener != nil && t.Fence != 0
+	watched := s.leases.isListening() && t.Fence != 0
 	if watched {
 		if err := fitWatched(t); err != nil {
 			return nil, err
 		}
 	}
-	image, err := h.cfg.Images.Admit(t.Image)
+	image, err := s.cfg.Images.Admit(t.Image)
 	if err != nil {
 		return nil, err
 	}
-	if err = h.offer.checkRoom(t, n); err != nil {
+	if err = s.offer.checkRoom(t, n); err != nil {
 		return nil, err
 	}
-	w := h.works.newWork(attempts.NewAttempt(t))
+	w := s.works.newWork(attempts.NewAttempt(t))
 	w.image, w.deciding = image.String(), true
 	w.watched, w.fence = watched, t.Fence
-	h.offer.hold(t)
-	h.works.byJob[w.job] = w
-	h.life.Add(1)
+	s.offer.hold(t)
+	s.works.byJob[w.job] = w
+	s.life.Add(1)
 	return w, nil
 }
 
+// begin makes an attempt's Job, or leaves no trace of it.
+func (s *starter) begin(ctx context.Context, w *work) error {
+	defer s.life.Done()
+	err := s.createJob(ctx, w)
+	if err != nil {
+		s.finisher.drop(w)
+	}
+	return err
+}
+
 // createJob writes the attempt's folder, by which Adopt finds it, and makes its Job.
-func (h *Handler) createJob(ctx context.Context, w *work) error {
-	if err := h.writeTask(w); err != nil {
+func (s *starter) createJob(ctx context.Context, w *work) error {
+	if err := s.writeTask(w); err != nil {
 		return fmt.Errorf("make its folder: %w", err)
 	}
-	if w.watched && h.leases.tooLate(w) {
-		return h.finisher.endAttempt(w, watchdog.Late(), [2]int64{})
+	if w.watched && s.leases.tooLate(w) {
+		return s.finisher.endAttempt(w, watchdog.Late(), [2]int64{})
 	}
-	err := h.client.create(context.WithoutCancel(ctx), w)
+	err := s.client.create(context.WithoutCancel(ctx), w)
 	switch refused := (*refusal)(nil); {
 	case errors.As(err, &refused), errors.Is(err, executor.ErrLate), errors.Is(err, executor.ErrUnfit):
 		return err
 	case err != nil:
 		// It may have been made: that is found out behind.
-		h.client.isUnclear(w, err)
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the API server does not say whether a Job was made; it is asked again")
+		s.client.isUnclear(w, err)
+		s.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the API server does not say whether a Job was made; it is asked again")
 	}
-	h.works.mu.Lock()
+	s.works.mu.Lock()
 	w.made = w.made || err == nil
-	h.works.mu.Unlock()
-	h.works.queue.Add(w.job)
-	if err == nil && h.unplaced(ctx, w) {
-		return h.declined(w)
+	s.works.mu.Unlock()
+	s.works.queue.Add(w.job)
+	if err == nil && s.unplaced(ctx, w) {
+		return s.declined(w)
 	}
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+	s.works.mu.Lock()
+	defer s.works.mu.Unlock()
 	w.deciding = false
 	if w.declined {
-		return h.declinedBy(w)
+		return s.declinedBy(w)
 	}
 	return nil
 }
 
 // unplaced waits until a node has taken the pod. True: Kubernetes says why none
 // does, and the attempt is being given up.
-func (h *Handler) unplaced(ctx context.Context, w *work) bool {
-	tick := time.NewTicker(h.cfg.PlaceWait)
+func (s *starter) unplaced(ctx context.Context, w *work) bool {
+	tick := time.NewTicker(s.cfg.PlaceWait)
 	defer tick.Stop()
 	for {
 		select {
@@ -122,69 +140,69 @@ func (h *Handler) unplaced(ctx context.Context, w *work) bool {
 			return true
 		case <-ctx.Done():
 			return false
-		case <-h.life.ctx.Done():
+		case <-s.life.ctx.Done():
 			return false
 		case <-tick.C:
 		}
-		if h.view.leaving(w.Task.Machine) {
+		if s.view.leaving(w.Task.Machine) {
 			continue // the scheduler hears of an end after us
 		}
-		return h.giveUp(ctx, w)
+		return s.giveUp(ctx, w)
 	}
 }
 
 // giveUp gives a start up for which Kubernetes has no place, if it says why.
-func (h *Handler) giveUp(ctx context.Context, w *work) bool {
-	pod, why := h.view.podOf(w.job), ""
+func (s *starter) giveUp(ctx context.Context, w *work) bool {
+	pod, why := s.view.podOf(w.job), ""
 	switch {
 	case pod == nil:
-		why = h.client.complaint(ctx, w)
+		why = s.client.complaint(ctx, w)
 	case pod.node == "" && pod.unplaced != "":
 		why = pod.waitsFor()
 	}
 	if why == "" {
 		return false // nobody says no: it goes on waiting, up to StartLimit
 	}
-	h.works.mu.Lock()
+	s.works.mu.Lock()
 	if w.kill == nil {
 		w.kill = &kill{cause: executor.Stopped, decline: true, why: why}
 	}
-	h.works.mu.Unlock()
-	h.works.queue.Add(w.job)
+	s.works.mu.Unlock()
+	s.works.queue.Add(w.job)
 	return true
 }
 
 // declined waits until what is given up is certainly gone.
-func (h *Handler) declined(w *work) error {
-	late := time.NewTimer(h.cfg.CallTimeout)
+func (s *starter) declined(w *work) error {
+	late := time.NewTimer(s.cfg.CallTimeout)
 	defer late.Stop()
 	select {
 	case <-w.gone:
 	case <-w.Done:
-	case <-h.life.ctx.Done():
+	case <-s.life.ctx.Done():
 	case <-late.C: // its end will be told as an event
 	}
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+	s.works.mu.Lock()
+	defer s.works.mu.Unlock()
 	w.deciding = false
 	if w.declined {
-		return h.declinedBy(w)
+		return s.declinedBy(w)
 	}
 	return nil
 }
 
 // declinedBy returns Start's answer. REQUIRES: workSet.mu held.
-func (h *Handler) declinedBy(w *work) error {
+func (s *starter) declinedBy(w *work) error {
 	return fmt.Errorf("%w: %s", executor.ErrBusy, w.kill.why)
 }
 
 // writeTask lets the attempt be found again, also after this machine's power has
 // failed: a Job runs on then, as no task of another handler does.
-func (h *Handler) writeTask(w *work) error {
+func (s *starter) writeTask(w *work) error {
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return err
 	}
-	b, err := json.Marshal(memo{Task: w.Task, Image: w.image, Since: w.since, Watched: w.watched, Boot: h.leases.boot})
+	b, err := json.Marshal(memo{Task: w.Task, Image: w.image, Since: w.since, Watched: w.watched, Boot: s.leases.boot})
 	if err != nil {
 		return err
 	}

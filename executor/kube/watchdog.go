@@ -105,6 +105,9 @@ func readKey(path string) ([]byte, error) {
 	return b, attempts.WriteSynced(path, b)
 }
 
+// isListening reports whether other sites' tasks have watchdogs now.
+func (l *leases) isListening() bool { return l.listener != nil }
+
 // serve answers until the handler is closed.
 func (l *leases) serve() {
 	if err := l.server.Serve(l.listener); !errors.Is(err, http.ErrServerClosed) {

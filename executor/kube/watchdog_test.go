@@ -124,13 +124,13 @@ func TestLeaseOutlivesTheBroker(t *testing.T) {
 	cfg := good(t)
 	h := guarded(t, cfg)
 	w := h.leased(t, 1, 10*time.Second)
-	if err := h.writeTask(w); err == nil {
+	if err := h.starter.writeTask(w); err == nil {
 		t.Fatal("its folder is there twice")
 	}
 	if err := os.RemoveAll(w.dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.writeTask(w); err != nil {
+	if err := h.starter.writeTask(w); err != nil {
 		t.Fatal(err)
 	}
 	key := string(h.leases.key)

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"context"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor/attempts"
@@ -57,29 +56,6 @@ func close1(ch chan struct{}) {
 	default:
 		close(ch)
 	}
-}
-
-// Times of looking again, when no watch would say.
-const (
-	unseen  = 5 * time.Second // a Job that was made and is not shown
-	askEach = 30 * time.Second
-)
-
-// sync compares one Job with what is wanted of it, and does the difference. It is
-// called for one name at a time, whenever something may have changed. again: in
-// how long to look again, 0 = when told.
-func (h *Handler) sync(ctx context.Context, job string) (again time.Duration, err error) {
-	h.works.mu.Lock()
-	w := h.works.byJob[job]
-	h.works.mu.Unlock()
-	if !h.view.isSynced() {
-		return 0, nil // everything is looked at then
-	}
-	v, pod := h.view.jobs.get(h.api.namespace+"/"+job), h.view.podOf(job)
-	if w == nil || h.works.isEnded(w) {
-		return h.finisher.cleanUp(ctx, w, v, pod)
-	}
-	return h.reconcileAttempt(ctx, w, v, pod)
 }
 
 // Files of an attempt's folder.

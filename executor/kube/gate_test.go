@@ -64,7 +64,7 @@ func TestLetGo(t *testing.T) {
 			w.Task.Fence = executor.Boottime() + int64(c.fence)
 		}
 		h.view.changedPod(nil, gatedPod(w, "p"))
-		_, err := h.reconcileAttempt(t.Context(), w, &jobView{}, h.view.podOf(w.job))
+		_, err := h.reconciler.reconcileAttempt(t.Context(), w, &jobView{}, h.view.podOf(w.job))
 		if (err != nil) != (c.code == 500) || (w.let == "p") != c.let || len(asked) > 0 != (c.let || c.code == 403) {
 			t.Errorf("%s: %v, let %q after %v", c.name, err, w.let, asked)
 		}
@@ -72,7 +72,7 @@ func TestLetGo(t *testing.T) {
 			t.Errorf("%s: given up %v", c.name, w.kill)
 		}
 		if w.kill != nil && !c.adopted {
-			if _, err = h.reconcileAttempt(t.Context(), w, nil, nil); err != nil || w.Ended == nil ||
+			if _, err = h.reconciler.reconcileAttempt(t.Context(), w, nil, nil); err != nil || w.Ended == nil ||
 				w.Ended.Result.Cause != c.cause || !strings.Contains(w.Ended.Result.Detail, c.said) {
 				t.Errorf("%s: %v, %+v", c.name, err, w.Ended)
 			}
@@ -92,7 +92,7 @@ func TestOnePodOnly(t *testing.T) {
 	w.let = ""
 	h.view.changedPod(nil, gatedPod(w, "a"))
 	for _, name := range []string{"b", "a", "b"} {
-		if _, err := h.reconcileAttempt(t.Context(), w, &jobView{}, gatedPod(w, name)); err != nil {
+		if _, err := h.reconciler.reconcileAttempt(t.Context(), w, &jobView{}, gatedPod(w, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestStoppedBeforeItsPod(t *testing.T) {
 	for n, made := range []bool{true, false} {
 		w := h.attempt(t, uint32(n))
 		w.let, w.made, w.kill = "", made, &kill{cause: executor.Stopped, why: "enough"}
-		if _, err := h.reconcileAttempt(t.Context(), w, nil, nil); err != nil || w.Ended == nil ||
+		if _, err := h.reconciler.reconcileAttempt(t.Context(), w, nil, nil); err != nil || w.Ended == nil ||
 			w.Ended.Result.Cause != executor.Stopped {
 			t.Errorf("got %v, %+v", err, w.Ended)
 		}
@@ -146,7 +146,7 @@ func TestReplaced(t *testing.T) {
 	})
 	look := func(w *work) time.Duration {
 		t.Helper()
-		again, err := h.reconcileAttempt(t.Context(), w, &jobView{}, h.view.podOf(w.job))
+		again, err := h.reconciler.reconcileAttempt(t.Context(), w, &jobView{}, h.view.podOf(w.job))
 		if err != nil {
 			t.Fatal(err)
 		}

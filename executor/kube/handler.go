@@ -14,20 +14,21 @@ import (
 
 // Handler runs tasks as Jobs. See the contract, [executor.Handler].
 type Handler struct {
-	folders  attempts.Folders
-	cfg      Config
-	api      *api
-	id       string // of Dir: which Jobs are ours, and not another broker's in the namespace
-	choice   *nodeChoice
-	decoder  *decoder
-	specs    *jobBuilder
-	view     *clusterView
-	reach    *reach
-	offer    *offer
-	output   *taskOutput
-	client   *jobClient
-	finisher *finisher
-	starter  *starter
+	folders    attempts.Folders
+	cfg        Config
+	api        *api
+	id         string // of Dir: which Jobs are ours, and not another broker's in the namespace
+	choice     *nodeChoice
+	decoder    *decoder
+	specs      *jobBuilder
+	view       *clusterView
+	reach      *reach
+	offer      *offer
+	output     *taskOutput
+	client     *jobClient
+	finisher   *finisher
+	starter    *starter
+	reconciler *reconciler
 
 	lock   *os.File
 	leases *leases
@@ -108,6 +109,10 @@ func open(cfg Config) (*Handler, error) {
 		cfg: &h.cfg, life: h.life, works: h.works, view: h.view, leases: h.leases, offer: h.offer, reach: h.reach,
 		client: h.client, finisher: h.finisher,
 	}
+	h.reconciler = &reconciler{
+		cfg: &h.cfg, api: h.api, life: h.life, works: h.works, specs: h.specs, view: h.view, leases: h.leases,
+		reach: h.reach, client: h.client, output: h.output, finisher: h.finisher,
+	}
 	h.leases.works, h.leases.nodes = h.works, h.view.nodes
 	h.offer.view, h.offer.reach = h.view, h.reach
 	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
@@ -149,7 +154,7 @@ func (h *Handler) listen() {
 		h.life.Go(f)
 	}
 	for range workers {
-		h.life.Go(h.work)
+		h.life.Go(h.reconciler.run)
 	}
 	if h.leases.isListening() {
 		h.life.Go(h.leases.serve)
@@ -177,28 +182,6 @@ func (h *Handler) awaitFirst() {
 	h.works.mu.Lock()
 	close1(h.reach.looked)
 	h.works.mu.Unlock()
-}
-
-// work looks at Jobs until the handler is closed.
-func (h *Handler) work() {
-	for {
-		job, over := h.works.queue.Get()
-		if over {
-			return
-		}
-		again, err := h.sync(h.life.ctx, job)
-		switch {
-		case err != nil && h.life.ctx.Err() == nil:
-			h.cfg.Logger.Debug().Err(err).Str("job", job).Msg("a Job could not be attended to, will be tried again")
-			h.works.queue.AddRateLimited(job)
-		case again > 0:
-			h.works.queue.Forget(job)
-			h.works.queue.AddAfter(job, again)
-		default:
-			h.works.queue.Forget(job)
-		}
-		h.works.queue.Done(job)
-	}
 }
 
 // Name implements executor.Handler.

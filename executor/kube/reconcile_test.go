@@ -125,11 +125,11 @@ func TestPodNotSeen(t *testing.T) {
 		w := h.attempt(t, uint32(n))
 		w.seen, w.kill, w.deciding = true, c.kill, c.kill != nil
 		there = true
-		if again, err := h.reconcileAttempt(t.Context(), w, c.job, nil); again != unseen || err != nil || h.works.isEnded(w) {
+		if again, err := h.reconciler.reconcileAttempt(t.Context(), w, c.job, nil); again != unseen || err != nil || h.works.isEnded(w) {
 			t.Errorf("%s, and a pod is there: got %s, %v, ended %v; want another look", c.name, again, err, w.Ended)
 		}
 		there = false
-		if _, err := h.reconcileAttempt(t.Context(), w, c.job, nil); err != nil || !h.works.isEnded(w) {
+		if _, err := h.reconciler.reconcileAttempt(t.Context(), w, c.job, nil); err != nil || !h.works.isEnded(w) {
 			t.Fatalf("%s: got %v, and no end", c.name, err)
 		}
 		if c.kill != nil {
@@ -157,7 +157,7 @@ func TestGoneWithItsNode(t *testing.T) {
 		if want == executor.Exited {
 			v.ended, v.succeeded = true, later.Time
 		}
-		if _, err := h.reconcileAttempt(t.Context(), w, v, nil); err != nil || w.Ended == nil ||
+		if _, err := h.reconciler.reconcileAttempt(t.Context(), w, v, nil); err != nil || w.Ended == nil ||
 			w.Ended.Result.Cause != want {
 			t.Errorf("got %v, %+v, want cause %d", err, w.Ended, want)
 		}
@@ -197,7 +197,7 @@ func TestOverdueWhileAway(t *testing.T) {
 	}
 	for _, w := range []*work{gone, ending} {
 		w.Task.Timeout, w.began = time.Minute, monday
-		if _, err := h.reconcileAttempt(t.Context(), w, over, w.pod); err != nil || w.Ended == nil {
+		if _, err := h.reconciler.reconcileAttempt(t.Context(), w, over, w.pod); err != nil || w.Ended == nil {
 			t.Fatalf("got %v, %+v", err, w.Ended)
 		}
 		if r := w.Ended.Result; r.Cause != executor.TimedOut || r.Run < time.Minute || r.Signal == 0 ||
@@ -206,7 +206,7 @@ func TestOverdueWhileAway(t *testing.T) {
 		}
 	}
 	quiet := h.attempt(t, 2)
-	if _, err := h.reconcileAttempt(t.Context(), quiet, over, nil); err != nil || quiet.Ended == nil ||
+	if _, err := h.reconciler.reconcileAttempt(t.Context(), quiet, over, nil); err != nil || quiet.Ended == nil ||
 		quiet.Ended.Result.Cause != executor.Stopped {
 		t.Errorf("never seen to run: got %v, %+v, want a loss", err, quiet.Ended)
 	}

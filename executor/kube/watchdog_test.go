@@ -217,7 +217,7 @@ func TestLeaveBeforeItsPodIsSeen(t *testing.T) {
 		w := h.leased(t, uint32(n), 10*time.Second)
 		w.let, w.since = "", time.Now().Add(-h.cfg.StartLimit)
 		h.ask(w, "a")
-		if h.decide(w, nil); w.kill != nil {
+		if h.reconciler.decide(w, nil); w.kill != nil {
 			t.Errorf("%d: given up as a late start: %+v", n, w.kill)
 		}
 		w.kill = &kill{cause: executor.Stopped, why: "cancelled"}

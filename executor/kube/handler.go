@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,26 +15,29 @@ import (
 
 // Handler runs tasks as Jobs. See the contract, [executor.Handler].
 type Handler struct {
-	folders    attempts.Folders
-	cfg        Config
-	api        *api
-	id         string // of Dir: which Jobs are ours, and not another broker's in the namespace
-	choice     *nodeChoice
-	decoder    *decoder
-	specs      *jobBuilder
-	view       *clusterView
-	reach      *reach
-	offer      *offer
-	output     *taskOutput
-	client     *jobClient
-	finisher   *finisher
-	starter    *starter
-	reconciler *reconciler
+	cfg  Config
+	lock *os.File
+	id   string // of Dir: which Jobs are ours, and not another broker's in the namespace
+	life *life
 
-	lock   *os.File
-	leases *leases
-	works  *workSet
-	life   *life
+	// What the parts share.
+	api     *api
+	folders attempts.Folders
+	works   *workSet
+
+	// The parts: each has the fields that it needs, and holds parts above it only. What goes
+	// the other way is a function.
+	decoder    *decoder     // objects → views
+	specs      *jobBuilder  // attempts → Jobs
+	view       *clusterView // what the watches show
+	reach      *reach       // whether the API server serves us
+	offer      *offer       // machines, and the room on them
+	leases     *leases      // watched attempts
+	output     *taskOutput  // what tasks write
+	client     *jobClient   // calls for one attempt's Job
+	finisher   *finisher    // ends, and what is removed behind them
+	starter    *starter     // Start
+	reconciler *reconciler  // Jobs, one at a time: what is, and what is wanted
 }
 
 // life is that of the handler's goroutines: they end with ctx, and Close waits for them.
@@ -79,7 +83,6 @@ func open(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("kube: %w", err)
 	}
 	h := &Handler{cfg: cfg}
-	h.choice = newNodeChoice(cfg)
 	if h.api, err = dial(cfg); err == nil {
 		err = h.takeDir()
 	}
@@ -87,23 +90,47 @@ func open(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, err)
 	}
 	h.life, h.works = newLife(), newWorkSet(h.id, h.folders)
-	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
-	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice, key: h.leases.key}
+	h.addBuilders()
+	h.addViews()
+	h.addWorkers()
+	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
+		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
+		h.life.cancel()
+		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, errors.Join(err, h.leases.close(), h.lock.Close()))
+	}
+	return h, nil
+}
+
+// addBuilders makes the parts that read and write Kubernetes' objects.
+func (h *Handler) addBuilders() {
+	choice := newNodeChoice(h.cfg)
+	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: choice}
+	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: choice, key: h.leases.key}
+}
+
+// addViews makes the parts that know the cluster.
+func (h *Handler) addViews() {
 	h.offer = &offer{
-		log: cfg.Logger, threshold: cfg.Threshold, works: h.works,
+		log: h.cfg.Logger, threshold: h.cfg.Threshold, works: h.works,
 		dirty: make(chan struct{}, 1), held: map[string]executor.Resources{},
 	}
-	h.view = newClusterView(h.api, h.decoder, cfg.Dedicated, h.works, h.offer.changed)
+	h.view = newClusterView(h.api, h.decoder, h.cfg.Dedicated, h.works, h.offer.changed)
 	h.reach = &reach{
-		api: h.api, life: h.life, log: cfg.Logger, works: h.works, isSynced: h.view.isSynced,
+		api: h.api, life: h.life, log: h.cfg.Logger, works: h.works, isSynced: h.view.isSynced,
 		withdraw: h.offer.withdraw, changed: h.offer.changed, trouble: map[string]error{}, looked: make(chan struct{}),
 	}
+	h.leases.works, h.leases.nodes = h.works, h.view.nodes
+	h.offer.view, h.offer.reach = h.view, h.reach
+}
+
+// addWorkers makes the parts that attend to attempts.
+func (h *Handler) addWorkers() {
 	h.output = &taskOutput{
-		cfg: &h.cfg, log: cfg.Logger, life: h.life, works: h.works, view: h.view, logs: &podLogs{api: h.api},
+		cfg: &h.cfg, log: h.cfg.Logger, life: h.life, works: h.works, view: h.view, logs: &podLogs{api: h.api},
 	}
 	h.client = &jobClient{cfg: &h.cfg, api: h.api, works: h.works, specs: h.specs, reach: h.reach}
 	h.finisher = &finisher{
-		api: h.api, log: cfg.Logger, works: h.works, leases: h.leases, offer: h.offer, reach: h.reach,
+		api: h.api, log: h.cfg.Logger, works: h.works, leases: h.leases, offer: h.offer, reach: h.reach,
 	}
 	h.starter = &starter{
 		cfg: &h.cfg, life: h.life, works: h.works, view: h.view, leases: h.leases, offer: h.offer, reach: h.reach,
@@ -113,14 +140,6 @@ func open(cfg Config) (*Handler, error) {
 		cfg: &h.cfg, api: h.api, life: h.life, works: h.works, specs: h.specs, view: h.view, leases: h.leases,
 		reach: h.reach, client: h.client, output: h.output, finisher: h.finisher,
 	}
-	h.leases.works, h.leases.nodes = h.works, h.view.nodes
-	h.offer.view, h.offer.reach = h.view, h.reach
-	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
-		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
-		h.life.cancel()
-		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, errors.Join(err, h.leases.close(), h.lock.Close()))
-	}
-	return h, nil
 }
 
 func (h *Handler) takeDir() (err error) {
@@ -235,4 +254,46 @@ func (h *Handler) Close() error {
 // End implements executor.Handler.
 func (h *Handler) End(ctx context.Context) error {
 	return h.works.attempts.End(ctx, h, (*work).isCleaned, "its Job goes on ending it")
+}
+
+// Stop implements executor.Handler.
+func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
+	return h.works.attempts.Stop(ctx, id, func(w *work) error {
+		if w.kill == nil {
+			w.kill = &kill{cause: executor.Stopped, why: cmp.Or(why, "the broker asked for it")}
+		}
+		h.works.queue.Add(w.job)
+		return nil
+	})
+}
+
+// Find implements executor.Finder.
+func (h *Handler) Find(job string, task, attempt uint32) (executor.ID, error) {
+	return h.works.attempts.Find(job, task, attempt)
+}
+
+// FindNewest implements executor.Finder.
+func (h *Handler) FindNewest(job string, tasks []uint32) []executor.Newest {
+	return h.works.attempts.FindNewest(job, tasks)
+}
+
+// RemovedOutput implements executor.OutputHistory.
+func (h *Handler) RemovedOutput(job string, task, attempt uint32) (executor.OutputRemoval, bool) {
+	return h.works.attempts.RemovedOutput(job, task, attempt)
+}
+
+// Forget implements executor.Handler.
+func (h *Handler) Forget(_ context.Context, id executor.ID) error {
+	return h.works.attempts.Forget(id, func(w *work) error {
+		return writeFile(w.dir, endFile, kept{End: *w.Ended, NoOutput: w.NoOutput, Forgotten: true})
+	})
+}
+
+// evict drops the last trace of an attempt, once its Job is gone. A Job of it that is
+// left is nobody's then, and is removed.
+func (h *Handler) evict(k attempts.Kept) bool {
+	return h.works.attempts.Evict(k, h.folders, (*work).isCleaned, func(w *work) {
+		delete(h.works.byJob, w.job)
+		h.works.queue.Add(w.job)
+	})
 }

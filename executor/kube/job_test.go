@@ -29,11 +29,9 @@ func bare(t *testing.T, cfg Config) *Handler {
 		t.Fatal(err)
 	}
 	cfg.Keeping = k
-	h := &Handler{cfg: cfg, id: "abcdefghijklmnop", api: &api{namespace: "federation"}}
-	h.choice = newNodeChoice(cfg)
-	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
+	h := &Handler{cfg: cfg, id: "abcdefghijklmnop", api: &api{namespace: "federation"}, leases: &leases{}}
 	h.works = &workSet{home: h.id}
-	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
+	h.addBuilders()
 	return h
 }
 

@@ -125,11 +125,12 @@ func TestPodNotSeen(t *testing.T) {
 		w := h.attempt(t, uint32(n))
 		w.seen, w.kill, w.deciding = true, c.kill, c.kill != nil
 		there = true
-		if again, err := h.reconciler.reconcileAttempt(t.Context(), w, c.job, nil); again != unseen || err != nil || h.works.isEnded(w) {
+		again, err := h.reconciler.reconcileAttempt(t.Context(), w, c.job, nil)
+		if again != unseen || err != nil || h.works.isEnded(w) {
 			t.Errorf("%s, and a pod is there: got %s, %v, ended %v; want another look", c.name, again, err, w.Ended)
 		}
 		there = false
-		if _, err := h.reconciler.reconcileAttempt(t.Context(), w, c.job, nil); err != nil || !h.works.isEnded(w) {
+		if _, err = h.reconciler.reconcileAttempt(t.Context(), w, c.job, nil); err != nil || !h.works.isEnded(w) {
 			t.Fatalf("%s: got %v, and no end", c.name, err)
 		}
 		if c.kill != nil {
@@ -171,7 +172,8 @@ func TestRanBeforeItWasDeclined(t *testing.T) {
 	for n, r := range []executor.Result{{Started: monday, Run: time.Second}, vanished("removed by force")} {
 		w := h.attempt(t, uint32(n))
 		w.deciding, w.kill = true, &kill{cause: executor.Stopped, decline: true, why: "Insufficient cpu"}
-		if err := h.finisher.endAttempt(w, r, [2]int64{}); err != nil || w.declined || w.Ended == nil || w.Ended.Result != r {
+		err := h.finisher.endAttempt(w, r, [2]int64{})
+		if err != nil || w.declined || w.Ended == nil || w.Ended.Result != r {
 			t.Errorf("got %v, declined %v, %+v; want %+v", err, w.declined, w.Ended, r)
 		}
 	}

@@ -75,8 +75,10 @@ func (b backend) With(f func(coord.Machine)) { b.machine.call(f) }
 func (b backend) Closed() error { return b.ClosedError() }
 
 // voters of the newest configuration.
-func (l *Log) voters() (ids []raft.ServerID) {
-	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
+func (l *Log) voters() []raft.ServerID { return votersOf(l.raft) }
+
+func votersOf(r *raft.Raft) (ids []raft.ServerID) {
+	for _, s := range r.GetConfiguration().Configuration().Servers {
 		if s.Suffrage == raft.Voter {
 			ids = append(ids, s.ID)
 		}
@@ -137,7 +139,7 @@ func (b backend) Demote(ctx context.Context, site string) error {
 			rest, site)
 	}
 	// Whoever reaches the peer port may ask in its name; what it wants it says itself.
-	if at := l.configuredPeer(site); l.isWilling(l.Ctx, id, transport.ServerAddress(site, at.Addr)) {
+	if at := l.configuredPeer(site); l.voting.isWilling(l.Ctx, id, transport.ServerAddress(site, at.Addr)) {
 		return fmt.Errorf("site %s says at %s that it stands for voter", site, at.Addr)
 	}
 	if err := l.raft.DemoteVoter(id, 0, l.t.enqueue).Error(); err != nil {

@@ -20,7 +20,7 @@ func (l *Log) watchWrites() {
 		l.fail(fmt.Errorf("%s to %s: %w for %v: check the disk, then start the broker again",
 			what, l.cfg.Dir, ErrStalled, took.Round(time.Millisecond)))
 	case took > l.t.stall:
-		l.stepDownStalled(what, took)
+		l.leadership.stepDownStalled(what, took)
 	default:
 		l.trans.SetMuted(false)
 	}
@@ -28,22 +28,22 @@ func (l *Log) watchWrites() {
 
 // stepDownStalled gives the leadership away without raft's main goroutine. A lone voter keeps
 // it: there is nobody to take it.
-func (l *Log) stepDownStalled(what string, took time.Duration) {
-	if l.raft.State() != raft.Leader {
+func (ld *leadership) stepDownStalled(what string, took time.Duration) {
+	if ld.raft.State() != raft.Leader {
 		return
 	}
-	successor, addr := l.trans.MostCompleteVoter(l.voters())
-	if successor == "" || !l.trans.SetMuted(true) {
+	successor, addr := ld.trans.MostCompleteVoter(votersOf(ld.raft))
+	if successor == "" || !ld.trans.SetMuted(true) {
 		return
 	}
-	l.log.Warn().Str("operation", what).Dur("took", took).Str("to", string(successor)).
+	ld.log.Warn().Str("operation", what).Dur("took", took).Str("to", string(successor)).
 		Msg("the disk hangs: handing over the leadership")
-	l.requestElection(successor, addr)
+	ld.requestElection(successor, addr)
 }
 
 // requestElection has a voter stand for leader now, without raft's main goroutine.
-func (l *Log) requestElection(successor raft.ServerID, addr raft.ServerAddress) {
-	l.trans.RequestElection(successor, addr, func(err error) {
-		l.log.Debug().Err(err).Msg("the successor was not told: the others notice it if this leader is silent")
+func (ld *leadership) requestElection(successor raft.ServerID, addr raft.ServerAddress) {
+	ld.trans.RequestElection(successor, addr, func(err error) {
+		ld.log.Debug().Err(err).Msg("the successor was not told: the others notice it if this leader is silent")
 	})
 }

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -101,43 +103,59 @@ type handoverTracker struct {
 	said   relay.Reminder // that none is
 }
 
+// leadership is how a leader gives it away. No field changes once raft is open; handed and
+// given have locks of their own.
+type leadership struct {
+	cfg    *Config
+	member *facade.Member
+	t      timing
+	log    zerolog.Logger
+	raft   *raft.Raft
+	store  *store.Store
+	trans  *transport.Transport
+	dialer dialer
+
+	handed handoverCounts
+	given  leadershipTransfers
+}
+
 // leadOrHandOver looks whether this member should go on leading.
-func (l *Log) leadOrHandOver(ctx context.Context, h *handoverTracker) {
-	if !l.Calls.Leads() {
+func (ld *leadership) leadOrHandOver(ctx context.Context, h *handoverTracker) {
+	if !ld.member.Calls.Leads() {
 		h.before, h.slow = 0, time.Time{}
 		return
 	}
-	now, commit := time.Now(), l.raft.CommitIndex()
-	others := l.otherVoters(h.before, now)
+	now, commit := time.Now(), ld.raft.CommitIndex()
+	others := ld.otherVoters(h.before, now)
 	h.before = commit
 	if len(others) == 0 {
 		return
 	}
-	if l.UnfitWhy() != "" {
-		l.handOverUnfit(ctx, h, others, now)
+	if ld.member.UnfitWhy() != "" {
+		ld.handOverUnfit(ctx, h, others, now)
 		return
 	}
-	l.handOverSlow(ctx, h, others, now)
+	ld.handOverSlow(ctx, h, others, now)
 }
 
 // otherVoters returns the voters beside this one, as this leader sees them.
-func (l *Log) otherVoters(before uint64, now time.Time) (out []voterDisk) {
-	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
-		if s.Suffrage != raft.Voter || string(s.ID) == l.cfg.Site {
+func (ld *leadership) otherVoters(before uint64, now time.Time) (out []voterDisk) {
+	for _, s := range ld.raft.GetConfiguration().Configuration().Servers {
+		if s.Suffrage != raft.Voter || string(s.ID) == ld.cfg.Site {
 			continue
 		}
 		v := voterDisk{id: s.ID, addr: s.Address}
-		match, at := l.trans.Follower(s.ID)
-		v.ready = before != 0 && match >= before && now.Sub(at) <= l.t.heartbeat+l.t.promote
-		v.sync, v.known = l.trans.Syncs(s.ID, now)
+		match, at := ld.trans.Follower(s.ID)
+		v.ready = before != 0 && match >= before && now.Sub(at) <= ld.t.heartbeat+ld.t.promote
+		v.sync, v.known = ld.trans.Syncs(s.ID, now)
 		out = append(out, v)
 	}
 	return out
 }
 
 // handOverUnfit hands over to the voter with the quickest disk that is fit.
-func (l *Log) handOverUnfit(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
-	if now.Sub(h.asked) < facade.UnfitLimits.First || !l.handed[reasonUnfit].Due(now) {
+func (ld *leadership) handOverUnfit(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
+	if now.Sub(h.asked) < facade.UnfitLimits.First || !ld.handed[reasonUnfit].Due(now) {
 		return
 	}
 	h.asked = now
@@ -151,21 +169,21 @@ func (l *Log) handOverUnfit(ctx context.Context, h *handoverTracker, others []vo
 		return cmp.Or(cmp.Compare(quick(a), quick(b)), cmp.Compare(a.id, b.id))
 	})
 	for _, v := range others {
-		if v.ready && l.asksToLead(ctx, v, reasonUnfit) {
-			l.log.Warn().Str("because", l.UnfitWhy()).Str("to", string(v.id)).Msg("this leader is not fit: handing over")
-			l.transferTo(v, reasonUnfit)
+		if v.ready && ld.asksToLead(ctx, v, reasonUnfit) {
+			ld.log.Warn().Str("because", ld.member.UnfitWhy()).Str("to", string(v.id)).Msg("this leader is not fit: handing over")
+			ld.transferTo(v, reasonUnfit)
 			return
 		}
 	}
 	if h.said.Due("", now) {
-		l.log.Warn().Str("because", l.UnfitWhy()).
+		ld.log.Warn().Str("because", ld.member.UnfitWhy()).
 			Msg("this leader is not fit, and no other voter is fit, connected and up to date: it leads on, and judges no lost site")
 	}
 }
 
 // handOverSlow hands over if the disk was slow at each look for long enough.
-func (l *Log) handOverSlow(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
-	own, known := l.store.Latency(now)
+func (ld *leadership) handOverSlow(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
+	own, known := ld.store.Latency(now)
 	successor, slow := chooseFasterVoter(own, others)
 	switch {
 	case !known || !slow || noSlowDiskHandover:
@@ -174,27 +192,27 @@ func (l *Log) handOverSlow(ctx context.Context, h *handoverTracker, others []vot
 	case h.slow.IsZero():
 		h.slow = now
 	}
-	if now.Sub(h.slow) < l.t.slow || !l.handed[reasonDisk].Due(now) {
+	if now.Sub(h.slow) < ld.t.slow || !ld.handed[reasonDisk].Due(now) {
 		return
 	}
 	h.slow = now // look again as long before voters are asked again
-	for ; slow && !l.asksToLead(ctx, successor, reasonDisk); successor, slow = chooseFasterVoter(own, others) {
+	for ; slow && !ld.asksToLead(ctx, successor, reasonDisk); successor, slow = chooseFasterVoter(own, others) {
 		i := slices.IndexFunc(others, func(v voterDisk) bool { return v.id == successor.id })
 		others[i].ready = false // the next best is asked
 	}
 	if !slow {
 		return
 	}
-	l.log.Warn().Dur("sync_ms", own).Dur("its_sync_ms", successor.sync).Str("to", string(successor.id)).
+	ld.log.Warn().Dur("sync_ms", own).Dur("its_sync_ms", successor.sync).Str("to", string(successor.id)).
 		Msg("the disk of this leader is slow beside a voter's: handing over")
-	l.transferTo(successor, reasonDisk)
+	ld.transferTo(successor, reasonDisk)
 }
 
 // asksToLead asks a voter whether it would lead.
-func (l *Log) asksToLead(ctx context.Context, v voterDisk, why reason) bool {
-	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
+func (ld *leadership) asksToLead(ctx context.Context, v voterDisk, why reason) bool {
+	ctx, cancel := context.WithTimeout(ctx, ld.t.rpc/2)
 	defer cancel()
-	a, err := l.dialer.join(ctx, relay.Peer{Site: string(v.id), Addr: transport.HostPort(v.addr)},
+	a, err := ld.dialer.join(ctx, relay.Peer{Site: string(v.id), Addr: transport.HostPort(v.addr)},
 		joinRequest{Who: true})
 	return err == nil && a.Site == string(v.id) && !a.Resting && !a.Unfit && (why != reasonDisk || !a.Slow)
 }
@@ -202,7 +220,8 @@ func (l *Log) asksToLead(ctx context.Context, v voterDisk, why reason) bool {
 // describeSelf answers a leader that looks for voters, or for another leader.
 func (l *Log) describeSelf() joinReply {
 	return joinReply{
-		Code: joinOK, Resting: l.Resting(), Unfit: l.UnfitWhy() != "", Slow: !l.handed[reasonDisk].Due(time.Now()),
+		Code: joinOK, Resting: l.Resting(), Unfit: l.UnfitWhy() != "",
+		Slow: !l.leadership.handed[reasonDisk].Due(time.Now()),
 	}
 }
 
@@ -211,7 +230,7 @@ var _ coord.Measured = (*Log)(nil)
 // Figures implements coord.Measured.
 func (l *Log) Figures() coord.Figures {
 	f := coord.Figures{Syncs: map[string]time.Duration{}, HandOvers: map[string]uint64{}}
-	for why, a := range l.handed {
+	for why, a := range l.leadership.handed {
 		f.HandOvers[string(why)] = a.Total()
 	}
 	now := time.Now()
@@ -221,7 +240,7 @@ func (l *Log) Figures() coord.Figures {
 	if !l.Calls.Leads() {
 		return f
 	}
-	for _, v := range l.otherVoters(0, now) {
+	for _, v := range l.leadership.otherVoters(0, now) {
 		if v.known {
 			f.Syncs[string(v.id)] = v.sync
 		}
@@ -231,25 +250,25 @@ func (l *Log) Figures() coord.Figures {
 
 // transferTo makes a voter the leader, by raft's own transfer if raft's main goroutine
 // is free for it in time, else by telling the voter to stand.
-func (l *Log) transferTo(v voterDisk, why reason) {
-	l.handed[why].Note(time.Now())
-	if l.cfg.Hooks.HandOver != nil {
-		l.cfg.Hooks.HandOver(string(why))
+func (ld *leadership) transferTo(v voterDisk, why reason) {
+	ld.handed[why].Note(time.Now())
+	if ld.cfg.Hooks.HandOver != nil {
+		ld.cfg.Hooks.HandOver(string(why))
 	}
-	done := l.given.begin(func() raft.Future { return l.raft.LeadershipTransferToServer(v.id, v.addr) })
-	wait := time.NewTimer(l.t.stall)
+	done := ld.given.begin(func() raft.Future { return ld.raft.LeadershipTransferToServer(v.id, v.addr) })
+	wait := time.NewTimer(ld.t.stall)
 	defer wait.Stop()
 	var err error
 	select {
 	case err = <-done:
 	case <-wait.C:
 		err = transport.ErrMuted
-	case <-l.Ctx.Done():
+	case <-ld.member.Ctx.Done():
 		return
 	}
-	if err == nil || l.raft.State() != raft.Leader {
+	if err == nil || ld.raft.State() != raft.Leader {
 		return
 	}
-	l.log.Debug().Err(err).Str("to", string(v.id)).Msg("raft did not hand over: telling the voter to stand")
-	l.requestElection(v.id, v.addr)
+	ld.log.Debug().Err(err).Str("to", string(v.id)).Msg("raft did not hand over: telling the voter to stand")
+	ld.requestElection(v.id, v.addr)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
@@ -34,25 +35,30 @@ type Log struct {
 	instance string
 	opened   chan struct{} // closed once Open is over: line and raft are there
 
-	raft    *raft.Raft
-	store   *store.Store
-	snaps   raft.SnapshotStore
-	dialer  dialer
-	stream  *transport.Stream
-	trans   *transport.Transport
-	machine *machine
-	moving  sync.Mutex    // held while the leader changes a member's address
-	backs   chan struct{} // has room for the dial-backs under way
-	member  *member       // of watch: the file, as long as a join is not over; nil afterwards
-	handed  handoverCounts
-	given   leadershipTransfers
-	halt    func() // shuts raft down behind the transfers, once, and waits
+	raft       *raft.Raft
+	store      *store.Store
+	snaps      raft.SnapshotStore
+	dialer     dialer
+	stream     *transport.Stream
+	trans      *transport.Transport
+	machine    *machine
+	moving     sync.Mutex    // held while the leader changes a member's address
+	backs      chan struct{} // has room for the dial-backs under way
+	member     *member       // of watch: the file, as long as a join is not over; nil afterwards
+	leadership *leadership
+	voting     *voterChoice
+	halt       func() // shuts raft down behind the transfers, once, and waits
 
 	reloading sync.Mutex // raft's configuration is being changed
 
 	poke   chan struct{} // something in the status may have changed
 	caught atomic.Bool
 }
+
+// remedyDiffers says how to go on behind a stop. The log of entries is kept: a
+// member that forgot what it has acknowledged must not vote under its name.
+const remedyDiffers = "then start the broker again: it rebuilds its state from its own log, and compares it; " +
+	"if it stops again, move its data directory away, too, and join with an empty one under a new name (cloudshare broker --join HOST:PORT --site NAME)"
 
 var (
 	_ coord.Log       = (*Log)(nil)
@@ -74,6 +80,18 @@ func (l *Log) Status() coord.Status {
 	slices.Sort(s.Members)
 	slices.Sort(s.Voters)
 	return s
+}
+
+// peers returns the members by the group's configuration.
+func (l *Log) peers() []compare.Member {
+	var out []compare.Member
+	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
+		out = append(out, compare.Member{
+			Site: string(s.ID), Addr: transport.HostPort(s.Address),
+			Voter: s.Suffrage == raft.Voter,
+		})
+	}
+	return out
 }
 
 // fail stops this member by itself: it takes no further part in the group.
@@ -123,7 +141,7 @@ func (l *Log) handOver() {
 	wait := time.NewTimer(l.t.election + l.t.enqueue)
 	defer wait.Stop()
 	select {
-	case err := <-l.given.begin(l.raft.LeadershipTransfer):
+	case err := <-l.leadership.given.begin(l.raft.LeadershipTransfer):
 		if err != nil {
 			l.log.Debug().Err(err).Msg("the leadership was not handed over")
 		}

@@ -27,7 +27,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	}
 	l := &Log{
 		cfg: cfg, t: timingOf(cfg.Profile), log: cfg.Logger,
-		poke: make(chan struct{}, 1), handed: newHandoverCounts(),
+		poke: make(chan struct{}, 1), leadership: &leadership{handed: newHandoverCounts()},
 		opened: make(chan struct{}), backs: make(chan struct{}, maxDialBacks), instance: rand.Text(),
 	}
 	if cfg.timing != nil {
@@ -212,13 +212,25 @@ func (l *Log) openRaft(m *member) error {
 		return fmt.Errorf("start raft in %s: %w", l.cfg.Dir, err)
 	}
 	l.trans.Attach(l.raft)
+	l.bindLeader()
 	l.halt = sync.OnceFunc(func() {
-		l.given.end()
+		l.leadership.given.end()
 		_, _ = l.raft.Shutdown().Error(), l.trans.Close()
 	})
 	l.store.SetRunning(true)
 	close(begun)
 	return nil
+}
+
+// bindLeader gives the parts that a leader needs what is open.
+func (l *Log) bindLeader() {
+	ld := l.leadership
+	ld.cfg, ld.member, ld.t, ld.log = &l.cfg, l.Member, l.t, l.log
+	ld.raft, ld.store, ld.trans, ld.dialer = l.raft, l.store, l.trans, l.dialer
+	l.voting = &voterChoice{
+		cfg: &l.cfg, member: l.Member, t: l.t, log: l.log, raft: l.raft, trans: l.trans, dialer: l.dialer,
+		promote: l.makeVoter,
+	}
 }
 
 // nudgeFollowers tells the followers of a commit, if this member leads.
@@ -261,9 +273,9 @@ func (l *Log) start() {
 		l.WG.Go(func() { run(l.Ctx) })
 	}
 	e := newVoterTracker()
-	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.watchVoters(l.Ctx, e) }) })
+	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.voting.watch(l.Ctx, e) }) })
 	h := &handoverTracker{said: relay.Reminder{Every: relay.RemindEvery}}
-	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.leadOrHandOver(l.Ctx, h) }) })
+	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.leadership.leadOrHandOver(l.Ctx, h) }) })
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.snapshotEvery/20, l.snapshot) })
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.stall/6, l.watchWrites) })
 }

@@ -55,7 +55,7 @@ func TestTransferBesideTheEnd(t *testing.T) {
 			t.Cleanup(func() { goleak.VerifyNone(t, was) }) // the cluster's own runs earlier
 			_, lead, release := hangingLead(t, time.Hour)
 			successor := voterDisk{id: "b", addr: lead.trans.LocalAddr()}
-			give := func() { lead.transferTo(successor, reasonDisk) }
+			give := func() { lead.leadership.transferTo(successor, reasonDisk) }
 			for range c.before {
 				give() // until the voter is told to stand
 			}

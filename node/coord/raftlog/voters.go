@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -84,20 +86,32 @@ func newVoterTracker() *voterTracker {
 	return &voterTracker{healthy: map[raft.ServerID]time.Time{}, away: map[raft.ServerID]time.Time{}}
 }
 
-// watchVoters looks at every member and acts at the leader.
-func (l *Log) watchVoters(ctx context.Context, e *voterTracker) {
-	if !l.Calls.Leads() {
+// voterChoice promotes and demotes members, at the leader. No field changes once raft is open.
+type voterChoice struct {
+	cfg     *Config
+	member  *facade.Member
+	t       timing
+	log     zerolog.Logger
+	raft    *raft.Raft
+	trans   *transport.Transport
+	dialer  dialer
+	promote func(raft.ServerID) error
+}
+
+// watch looks at every member and acts at the leader.
+func (v *voterChoice) watch(ctx context.Context, e *voterTracker) {
+	if !v.member.Calls.Leads() {
 		clear(e.healthy)
 		clear(e.away)
 		e.before = 0
 		return
 	}
-	commit := l.raft.CommitIndex()
-	l.adjustVoters(ctx, e)
+	commit := v.raft.CommitIndex()
+	v.adjust(ctx, e)
 	e.before = commit
 }
 
-// adjustVoters changes the voters if that is due. A member is healthy while it answers
+// adjust changes the voters if that is due. A member is healthy while it answers
 // and has what was committed when the leader looked last, away while it does not
 // answer.
 //
@@ -105,23 +119,23 @@ func (l *Log) watchVoters(ctx context.Context, e *voterTracker) {
 // voter that it does not know as one yet. If the leader died after a promotion
 // that one of two voters had not heard of, the two could not elect a leader. A
 // demotion has no such moment: the voters that are left know each other.
-func (l *Log) adjustVoters(ctx context.Context, e *voterTracker) {
-	c := l.census(e)
-	l.dropUnwilling(ctx, e, &c)
-	if gone, ok := c.demotion(l.t.stable, l.t.replace); ok {
-		err := l.raft.DemoteVoter(gone, 0, l.t.enqueue).Error()
-		l.log.Info().Err(err).Str("site", string(gone)).Msg("a voter that stays away gives its vote to another site")
+func (v *voterChoice) adjust(ctx context.Context, e *voterTracker) {
+	c := v.census(e)
+	v.dropUnwilling(ctx, e, &c)
+	if gone, ok := c.demotion(v.t.stable, v.t.replace); ok {
+		err := v.raft.DemoteVoter(gone, 0, v.t.enqueue).Error()
+		v.log.Info().Err(err).Str("site", string(gone)).Msg("a voter that stays away gives its vote to another site")
 		return
 	}
 	if c.healthy < c.voters {
 		return
 	}
-	for _, id := range promotions(c.voters, c.candidates, c.now, l.t.stable) {
-		if err := l.makeVoter(id); err != nil {
-			l.log.Warn().Err(err).Str("site", string(id)).Msg("promotion to voter failed: will try again")
+	for _, id := range promotions(c.voters, c.candidates, c.now, v.t.stable) {
+		if err := v.promote(id); err != nil {
+			v.log.Warn().Err(err).Str("site", string(id)).Msg("promotion to voter failed: will try again")
 			return
 		}
-		l.log.Info().Str("site", string(id)).Msg("promoted to voter")
+		v.log.Info().Str("site", string(id)).Msg("promoted to voter")
 	}
 }
 
@@ -137,19 +151,20 @@ func (l *Log) makeVoter(id raft.ServerID) error {
 	return l.raft.AddVoter(id, transport.ServerAddress(at.Site, at.Addr), 0, l.t.enqueue).Error()
 }
 
-func (l *Log) census(e *voterTracker) census {
+// census counts the members by what this leader has heard of them.
+func (v *voterChoice) census(e *voterTracker) census {
 	c := census{now: time.Now(), addr: map[raft.ServerID]raft.ServerAddress{}}
-	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
+	for _, s := range v.raft.GetConfiguration().Configuration().Servers {
 		c.addr[s.ID] = s.Address
-		match, at := l.trans.Follower(s.ID)
-		answers := c.now.Sub(at) <= l.t.heartbeat+l.t.promote
+		match, at := v.trans.Follower(s.ID)
+		answers := c.now.Sub(at) <= v.t.heartbeat+v.t.promote
 		well := e.before != 0 && match >= e.before && answers
 		if s.Suffrage != raft.Voter {
 			delete(e.away, s.ID)
 			c.candidates = append(c.candidates, candidate{s.ID, holdsSince(e.healthy, s.ID, well, c.now)})
 			continue
 		}
-		self := string(s.ID) == l.cfg.Site
+		self := string(s.ID) == v.cfg.Site
 		delete(e.healthy, s.ID)
 		c.voters++
 		if well || self {
@@ -176,15 +191,15 @@ func holdsSince(at map[raft.ServerID]time.Time, id raft.ServerID, holds bool, no
 // dropUnwilling drops the candidates that do not want to be voters (Log.Demote).
 // They are asked when they are about to be chosen; one that refuses or does not
 // answer begins its stable time again, so that it is not asked at every look.
-func (l *Log) dropUnwilling(ctx context.Context, e *voterTracker, c *census) {
+func (v *voterChoice) dropUnwilling(ctx context.Context, e *voterTracker, c *census) {
 	for {
-		chosen := promotions(c.voters, c.candidates, c.now, l.t.stable)
+		chosen := promotions(c.voters, c.candidates, c.now, v.t.stable)
 		if c.healthy < c.voters {
-			chosen = promotions(2, c.candidates, c.now, l.t.stable) // one, to fill a place
+			chosen = promotions(2, c.candidates, c.now, v.t.stable) // one, to fill a place
 		}
 		asked := len(c.candidates)
 		for _, id := range chosen {
-			if !l.isWilling(ctx, id, c.addr[id]) {
+			if !v.isWilling(ctx, id, c.addr[id]) {
 				e.healthy[id] = c.now
 				c.candidates = slices.DeleteFunc(c.candidates, func(x candidate) bool { return x.id == id })
 			}
@@ -196,9 +211,9 @@ func (l *Log) dropUnwilling(ctx context.Context, e *voterTracker, c *census) {
 }
 
 // isWilling asks a member whether it wants to be a voter.
-func (l *Log) isWilling(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) bool {
-	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
+func (v *voterChoice) isWilling(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) bool {
+	ctx, cancel := context.WithTimeout(ctx, v.t.rpc/2)
 	defer cancel()
-	a, err := l.dialer.join(ctx, relay.Peer{Site: string(id), Addr: transport.HostPort(addr)}, joinRequest{Who: true})
+	a, err := v.dialer.join(ctx, relay.Peer{Site: string(id), Addr: transport.HostPort(addr)}, joinRequest{Who: true})
 	return err == nil && a.Site == string(id) && !a.Resting
 }

@@ -102,6 +102,10 @@ func TestDeclinedHomeTaskWaits(t *testing.T) {
 		if j, _ := a.core.own.Job(1); j.State != "queued" || len(a.running) != 0 {
 			t.Fatalf("the job is %s", j.State)
 		}
+		want := "nothing is started at this site now: machine a-local could not start tasks and rests, and tries again in "
+		if w, _ := a.core.own.Why(1); !strings.HasPrefix(w.Summary, want) || !strings.HasSuffix(w.Summary, errSick.Error()) {
+			t.Errorf("it waits because %q", w.Summary)
+		}
 		r.now = r.now.Add(trouble.MaxRest)
 		a.turn(TickEvent{})
 	}

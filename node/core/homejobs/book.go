@@ -95,6 +95,9 @@ func (b *Book) WaitingBefore(num uint64) int {
 	return max(0, slices.IndexFunc(b.waiting, func(w waitingTask) bool { return w.num == num }))
 }
 
+// Resting says why nothing starts at home, if all machines rest; "" if one works.
+func (b *Book) Resting() string { return b.machines.Resting() }
+
 // MachinesChanged has those tasks looked at again that no machine could take.
 func (b *Book) MachinesChanged() { b.stuck = 0 }
 

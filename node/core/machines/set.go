@@ -78,6 +78,14 @@ func (s *Set) AllResting() bool {
 	return len(s.order) > 0 && !slices.ContainsFunc(s.order, func(name string) bool { return !s.IsResting(name) })
 }
 
+// Resting says why nothing starts at this site, if all of its machines rest; "" if one works.
+func (s *Set) Resting() string {
+	if !s.AllResting() {
+		return ""
+	}
+	return "machine " + s.troubles.Of("", s.now.Boot)
+}
+
 // NoRoom returns why an assignment cannot be started on its machine now, with the class
 // of its decline; "" if there is room: home runs may have taken it while the assignment
 // was on its way.

@@ -34,6 +34,8 @@ func (o *Jobs) Why(num uint64) (node.Why, bool) {
 		w.Summary = "nothing is started at this site now: " + usage.ErrUnreported.Error()
 	case o.lend.PausesHome():
 		w.Summary = "nothing is started at this site now: it is drained for its own users too, leaves, or is in trouble"
+	case o.home.Resting() != "":
+		w.Summary = "nothing is started at this site now: " + o.home.Resting()
 	default:
 		tasks := "tasks"
 		if before == 1 {

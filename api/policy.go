@@ -114,12 +114,19 @@ func badPolicy(body []byte, err error) error {
 	p := problem.New(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", strings.TrimPrefix(problem.OneLine(err.Error()), "json: ")+remedy)
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && kind.Field != "" {
-		p.Field, p.Value = kind.Field, problem.OneLine(kind.Value)
+		p.Field, p.Value = kind.Field, valueOf(body, kind.Field)
 		p.Detail = fmt.Sprintf("%s must be %s (got %s)%s", p.Field, kindName(kind.Type), p.Value, remedy)
 	} else if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		p.Field = problem.OneLine(strings.Trim(name, `"`))
 	}
 	return p
+}
+
+// valueOf returns what a body gives for a field of the policy.
+func valueOf(body []byte, field string) string {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields) // it is valid JSON; what is no object has no fields
+	return problem.OneLine(string(fields[field]))
 }
 
 // kindName returns what a policy's field takes.

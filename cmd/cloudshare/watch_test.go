@@ -63,6 +63,7 @@ func TestEventsCommand(t *testing.T) {
 			`{"id":"8.1","index":8,"kind":"job.submitted","job":"site-1.1","count":2}`,
 			`{"id":"8.2","index":8,"kind":"task.ended","job":"site-1.1","task":3,"count":4,"outcome":"cancelled","reason":"by its\nowner"}`,
 			`{"id":"9.1","index":9,"kind":"task.ended","job":"site-1.1","task":0,"count":1,"attempt":2,"site":"site-2","outcome":"failed","exit_code":3,"run_ms":1500}`,
+			`{"id":"9.3","index":9,"kind":"job.ended","job":"site-1.2","count":1,"outcome":"succeeded"}`,
 			`{"id":"9.2","index":9,"kind":"site.offered","site":"site-2","resources":{"cpu":1.5}}`,
 		} {
 			fmt.Fprintf(w, "event: x\ndata: %s\n\n", data)
@@ -75,12 +76,13 @@ func TestEventsCommand(t *testing.T) {
 	const want = `-       8  job.submitted     site-1.1 (2 tasks)
 -       8  task.ended        site-1.1/3–6 cancelled (by its owner)
 -       9  task.ended        site-1.1/0 attempt 2 at site-2 failed exit 3 after 1.5 s
+-       9  job.ended         site-1.2 (1 task) succeeded
 -       9  site.offered      site-2 lends 1.5 cores
 `
 	if code != 0 || out != want || !strings.Contains(errs, "events missed: too old") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	if code, out, _ = runCLI(t, "", append(args, "-o", "json")...); code != 0 || strings.Count(out, "\n") != 4 ||
+	if code, out, _ = runCLI(t, "", append(args, "-o", "json")...); code != 0 || strings.Count(out, "\n") != 5 ||
 		!strings.HasPrefix(out, `{"id":"8.1",`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}

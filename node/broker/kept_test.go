@@ -59,6 +59,14 @@ func TestLogsOfUnrecordedTasks(t *testing.T) {
 	if _, err = asked.Logs(t.Context(), q); !errors.Is(err, node.ErrNotFound) || !strings.Contains(err.Error(), "not started") {
 		t.Errorf("one that waits: %v", err)
 	}
+	idle := asked.accept(t, `{"command":["true"],"sites":{"only":["site-9"]}}`).ID
+	if err = asked.Cancel(t.Context(), idle); err != nil {
+		t.Fatal(err)
+	}
+	_, err = asked.Logs(t.Context(), node.LogQuery{Job: idle, Stream: "stdout"})
+	if !errors.Is(err, node.ErrNotFound) || !strings.Contains(err.Error(), "never started, it is cancelled") {
+		t.Errorf("one that was cancelled before: %v", err)
+	}
 
 	for trouble, want := range map[error]error{
 		executor.ErrDamaged:    node.ErrOutputDamaged,

@@ -38,6 +38,8 @@ func (rd *Reader) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, err
 		return nil, &node.AnywhereError{Query: q, What: what, Sites: rd.MayHaveRun(q.Job)}
 	case task.Unrecorded:
 		return rd.earlierLogs(ctx, q, task.Position)
+	case task.Attempt == 0 && !task.EndedAt.IsZero():
+		return nil, fmt.Errorf("task %s/%d never started, it is %s: %w", q.Job, q.Task, task.State, node.ErrNotFound)
 	case task.Attempt == 0:
 		return nil, fmt.Errorf("task %s/%d has not started: %w", q.Job, q.Task, node.ErrNotFound)
 	case q.Attempt > task.Attempt:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,7 +32,7 @@ func (a *App) SetUpRoot(root *cobra.Command, commands ...*cobra.Command) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return fmt.Errorf("unknown command %q", args[0])
+			return unknownCommand(root, args[0])
 		}
 		return nil
 	}
@@ -48,6 +49,35 @@ func (a *App) SetUpRoot(root *cobra.Command, commands ...*cobra.Command) {
 	finish(root)
 }
 
+// unknownCommand says that there is no such command, and which one has nearly its name.
+func unknownCommand(root *cobra.Command, name string) error {
+	root.SuggestionsMinimumDistance = 2 // letters
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		return fmt.Errorf("unknown command %q: is %s meant?", name, near[0])
+	}
+	return fmt.Errorf("unknown command %q", name)
+}
+
+// plainValue says of a value that is no number what is wanted, not who could not read it.
+func plainValue(err error) error {
+	var value *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &value) || !errors.As(err, &number) {
+		return err
+	}
+	want := "a whole number"
+	switch number.Func {
+	case "ParseUint":
+		want += " from 0"
+	case "ParseFloat":
+		want = "a number"
+	}
+	if errors.Is(number, strconv.ErrRange) {
+		want += " that is not so large"
+	}
+	return fmt.Errorf("invalid argument %q for \"--%s\" flag: must be %s", value.GetValue(), value.GetFlag().Name, want)
+}
+
 // finish gives every command the same manners: what cobra finds wrong is
 // usage, what a command itself returns keeps its own code.
 func finish(cmd *cobra.Command) {
@@ -55,7 +85,7 @@ func finish(cmd *cobra.Command) {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err
 		}
-		return Usage("%w; see %s --help", err, c.CommandPath())
+		return Usage("%w; see %s --help", plainValue(err), c.CommandPath())
 	})
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(c *cobra.Command, list []string) error {

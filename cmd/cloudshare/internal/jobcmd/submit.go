@@ -227,7 +227,7 @@ func onlyFile(f *pflag.FlagSet, args []string) error {
 
 func submitOne(a *cli.App, cmd *cobra.Command, spec []byte, s submission) error {
 	if s.follow && taskCount(spec) > 1 {
-		return cli.Usage("--follow prints one task's output; use --wait, then cloudshare logs ID --task N")
+		return cli.Usage("--follow prints one task's output: submit without it, then cloudshare logs ID --all --follow")
 	}
 	c, err := a.Client()
 	if err != nil {

@@ -101,7 +101,7 @@ func eventWords(e wire.Event) []string {
 	case e.Task != nil:
 		add(true, "%s/%d", e.Job, *e.Task)
 	case e.Job != "":
-		add(true, "%s (%d tasks)", e.Job, e.Count)
+		add(true, "%s (%s)", e.Job, cli.Plural(int64(e.Count), "task"))
 	}
 	add(e.Attempt > 1, "attempt %d", e.Attempt)
 	add(e.Site != "" && e.Job == "", "%s", e.Site)

@@ -51,7 +51,7 @@ func (a *App) SetUpRoot(root *cobra.Command, commands ...*cobra.Command) {
 
 // unknownCommand says that there is no such command, and which one has nearly its name.
 func unknownCommand(root *cobra.Command, name string) error {
-	root.SuggestionsMinimumDistance = 2 // letters
+	root.SuggestionsMinimumDistance = max(1, len(name)/3) // letters that differ
 	if near := root.SuggestionsFor(name); len(near) > 0 {
 		return fmt.Errorf("unknown command %q: is %s meant?", name, near[0])
 	}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,7 +45,7 @@ func (g *group) ready() error {
 		}
 	}
 	if g.mem == "" && g.wanted.mem != "" {
-		if err := makeGroup(g.wanted.mem); err != nil {
+		if err := g.make(g.wanted.mem); err != nil {
 			return err
 		}
 		g.mem = g.wanted.mem
@@ -54,7 +55,7 @@ func (g *group) ready() error {
 
 // open makes the group by which attempts are killed. It has no limits yet.
 func (g *group) open(dir string) error {
-	if err := makeGroup(dir); err != nil {
+	if err := g.make(dir); err != nil {
 		return err
 	}
 	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -66,6 +67,25 @@ func (g *group) open(dir string) error {
 		g.limit = 0
 	}
 	return nil
+}
+
+// make makes one of the groups, and the site's above it if others have removed that.
+func (g *group) make(dir string) error {
+	err := makeGroup(dir)
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	above := filepath.Dir(dir)
+	if err = makeGroup(above); err != nil {
+		return err
+	}
+	if g.v2 && dir == g.wanted.mem {
+		err = enable("memory", above)
+	}
+	if g.cpu {
+		err = errors.Join(err, enable("cpu", above))
+	}
+	return errors.Join(err, makeGroup(dir))
 }
 
 // isGone reports whether others have removed the group by which attempts are killed. A

@@ -134,6 +134,25 @@ func TestLostGroupIsMadeAgain(t *testing.T) {
 	}
 }
 
+// TestLostSitesGroupIsMadeAgain: the group above those of all supervisors is made again,
+// too. Every task was declined until the broker was started again.
+func TestLostSitesGroupIsMadeAgain(t *testing.T) {
+	o, _ := unwarmed(t)
+	for _, base := range []string{o.groups.kill, o.groups.mem} {
+		if base == "" {
+			continue
+		}
+		if err := os.Remove(base); err != nil { // no supervisor has begun
+			t.Fatal(err)
+		}
+	}
+	task := shell(1, "true")
+	task.Need.MemMiB = 64
+	if r := o.run(task); r.Cause != executor.Exited || r.ExitCode != 0 {
+		t.Errorf("got %+v", r)
+	}
+}
+
 // TestNoRoomForOutputIsADecline: a supervisor that cannot make its files begins
 // nothing, and says so; what it was given meanwhile is handed back.
 func TestNoRoomForOutputIsADecline(t *testing.T) {

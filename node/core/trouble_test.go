@@ -103,7 +103,8 @@ func TestDeclinedHomeTaskWaits(t *testing.T) {
 			t.Fatalf("the job is %s", j.State)
 		}
 		want := "nothing is started at this site now: machine a-local could not start tasks and rests, and tries again in "
-		if w, _ := a.core.own.Why(1); !strings.HasPrefix(w.Summary, want) || !strings.HasSuffix(w.Summary, errSick.Error()) {
+		w, _ := a.core.own.Why(1)
+		if !strings.HasPrefix(w.Summary, want) || !strings.HasSuffix(w.Summary, errSick.Error()) {
 			t.Errorf("it waits because %q", w.Summary)
 		}
 		r.now = r.now.Add(trouble.MaxRest)

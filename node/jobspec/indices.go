@@ -14,8 +14,8 @@ import (
 // MaxIndexRanges bounds the ranges of a set of task indices.
 const MaxIndexRanges = 8192
 
-// Indices is a set of task indices, such as "3,17,40-60": what a selection names,
-// or what the tasks of a job are numbered by. The zero value is the empty set.
+// Indices is a set of task indices, such as "3,17,40-60": those that a selection names, or those that
+// number the tasks of a job. The zero value is the empty set.
 type Indices struct {
 	ranges []indexRange
 }
@@ -26,9 +26,8 @@ type indexRange struct {
 	before   uint32 // how many indices the earlier ranges hold
 }
 
-// ParseIndices reads indices and ranges of them, separated by commas, in any
-// order. The dash of a range may be the one that events print (–). The error says
-// what is wrong with the text, without the text.
+// ParseIndices reads indices and ranges, separated by commas, in any order. A range may be written with
+// the dash that events print (–). The error says what is wrong, without repeating the text.
 func ParseIndices(text string) (Indices, error) {
 	parts := strings.Split(strings.ReplaceAll(text, "–", "-"), ",")
 	if len(parts) > MaxIndexRanges {
@@ -69,7 +68,7 @@ func parseIndex(text string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// add adds indices that are not below any that the set has.
+// add adds indices, none of which may be below one that the set has.
 func (x *Indices) add(from, to uint32) {
 	n := len(x.ranges)
 	if n > 0 && from <= x.ranges[n-1].to+1 {
@@ -79,7 +78,7 @@ func (x *Indices) add(from, to uint32) {
 	x.ranges = append(x.ranges, indexRange{from: from, to: to, before: x.Len()})
 }
 
-// Add adds one index; it must not be below any that the set has.
+// Add adds one index, which must not be below any that the set has.
 func (x *Indices) Add(index uint32) { x.add(index, index) }
 
 // Len returns how many indices the set has.
@@ -130,8 +129,8 @@ func (x Indices) At(position uint32) uint32 {
 	return index
 }
 
-// run returns the index at a position, and how many follow it without a gap, it
-// included; position < Len.
+// run returns the index at a position, and the length of the run of consecutive indices that starts
+// there; position < Len.
 func (x Indices) run(position uint32) (index, length uint32) {
 	i := sort.Search(len(x.ranges), func(i int) bool { return x.ranges[i].before > position }) - 1
 	r := x.ranges[i]
@@ -139,8 +138,8 @@ func (x Indices) run(position uint32) (index, length uint32) {
 	return index, r.to - index + 1
 }
 
-// Before returns how many indices of the set are below an index: the position of
-// the index, if the set has it.
+// Before returns how many indices of the set are below an index. If the set has the index, that is
+// its position.
 func (x Indices) Before(index uint32) uint32 {
 	i := sort.Search(len(x.ranges), func(i int) bool { return x.ranges[i].to >= index })
 	if i == len(x.ranges) {
@@ -165,9 +164,8 @@ func (x Indices) String() string {
 	return string(b)
 }
 
-// Numbering says which index each task of a job has. A job of the state and of
-// the handlers has tasks 0 to count-1, its positions; without indices of its own
-// those are its tasks' indices, too.
+// Numbering maps a job's tasks to their indices. In the state and the handlers a job has tasks 0 to
+// count-1, its positions; a job without indices of its own uses the positions as indices.
 type Numbering struct {
 	indices Indices // empty: index = position
 	count   uint32
@@ -184,8 +182,8 @@ func (n *Numbering) Index(position uint32) uint32 {
 	return n.indices.At(position)
 }
 
-// Run returns the index at a position, and how many tasks from there on have
-// indices without a gap; at least 1.
+// Run returns the index at a position, and how many tasks from there on have consecutive indices, at
+// least 1.
 func (n *Numbering) Run(position uint32) (index, length uint32) {
 	if len(n.indices.ranges) == 0 || position >= n.count {
 		return position, max(n.count, position+1) - position
@@ -193,8 +191,8 @@ func (n *Numbering) Run(position uint32) (index, length uint32) {
 	return n.indices.run(position)
 }
 
-// Position returns the position of the first task whose index is not below an
-// index; count if there is none.
+// Position returns the position of the first task whose index is not below an index, or count if
+// there is none.
 func (n *Numbering) Position(index uint32) uint32 {
 	if len(n.indices.ranges) == 0 {
 		return min(index, n.count)
@@ -202,12 +200,12 @@ func (n *Numbering) Position(index uint32) uint32 {
 	return n.indices.Before(index)
 }
 
-// PayloadIndices opens a payload whose job has indices of its own: they come
-// first, so that nothing else of a payload needs to be read for them.
+// PayloadIndices is how a payload begins whose job has indices of its own: they come first, so that
+// they can be read without the rest.
 const PayloadIndices = `{"indices":"`
 
-// NumberingOf reads the numbering of a job's payload. One that no broker wrote
-// (its indices are not as many as the tasks) is as if it had none.
+// NumberingOf reads the numbering of a job's payload. A payload that no broker wrote (it does not have
+// as many indices as tasks) is treated as having none.
 func NumberingOf(payload []byte, count uint32) Numbering {
 	plain := Numbering{count: count}
 	rest, ok := strings.CutPrefix(string(payload[:min(len(payload), len(PayloadIndices))]), PayloadIndices)

@@ -10,21 +10,25 @@ import (
 
 func TestIndicesAreReadInAnyOrder(t *testing.T) {
 	for text, want := range map[string]string{
-		"0": "0", "3,17,40-60": "3,17,40-60", "40–60,3": "3,40-60", "5,4,3,3": "3-5", "1-4,2-9": "1-9", "999999": "999999",
+		"0": "0", "3,17,40-60": "3,17,40-60", "40–60,3": "3,40-60", "5,4,3,3": "3-5", "1-4,2-9": "1-9",
+		"999999": "999999",
 	} {
 		x, err := ParseIndices(text)
 		if err != nil || x.String() != want {
 			t.Errorf("%s: %s, %v; want %s", text, x, err, want)
 		}
 	}
-	for _, text := range []string{"", ",", "1,", "a", "-1", "5-", "9-3", "1000000", "0-1000000", "1 ", "+1", "1-2-3", strings.Repeat("1,", MaxIndexRanges) + "1"} {
+	for _, text := range []string{
+		"", ",", "1,", "a", "-1", "5-", "9-3", "1000000", "0-1000000", "1 ", "+1", "1-2-3",
+		strings.Repeat("1,", MaxIndexRanges) + "1",
+	} {
 		if x, err := ParseIndices(text); err == nil || strings.Contains(err.Error(), "\n") || len(err.Error()) > 120 {
 			t.Errorf("%.20q: %s, %v", text, x, err)
 		}
 	}
 }
 
-// TestIndicesHaveAPlaceEach: positions and indices are each other's inverse.
+// TestIndicesHaveAPlaceEach checks that positions and indices are each other's inverse.
 func TestIndicesHaveAPlaceEach(t *testing.T) {
 	x, err := ParseIndices("3,17,40-60,62,100-101")
 	if err != nil || x.Len() != 26 {
@@ -52,8 +56,8 @@ func TestIndicesHaveAPlaceEach(t *testing.T) {
 	}
 }
 
-// TestForeignPayloadsNumberNothingTwice: a payload that no broker wrote has no
-// indices, and ends no broker.
+// TestForeignPayloadsNumberNothingTwice checks that a payload that no broker wrote is read as one
+// without indices, and does not panic.
 func TestForeignPayloadsNumberNothingTwice(t *testing.T) {
 	for _, payload := range []string{`{"indices":"`, `{"indices":"5`, `{"indices":"x"}`, `{"indices":"5,6"}`, `{"indices":""}`, `{}`, ``} {
 		if n := NumberingOf([]byte(payload), 3); n.Index(2) != 2 || n.Position(9) != 3 {
@@ -68,7 +72,8 @@ func TestForeignPayloadsNumberNothingTwice(t *testing.T) {
 
 func TestSpecsWithIndices(t *testing.T) {
 	for _, text := range []string{
-		`{"command":["a"],"indices":"3,17,40-60"}`, `{"command":["a"],"indices":"40-60,17,3","count":23}`, `{"indices":"3,17,40-60","labels":{"k":"v"},"name":"n","command":["a"]}`,
+		`{"command":["a"],"indices":"3,17,40-60"}`, `{"command":["a"],"indices":"40-60,17,3","count":23}`,
+		`{"indices":"3,17,40-60","labels":{"k":"v"},"name":"n","command":["a"]}`,
 	} {
 		s, err := ParseSpec([]byte(text))
 		if err != nil || s.Count != 23 || s.Indices.String() != "3,17,40-60" {

@@ -16,7 +16,7 @@ type memoryUnit struct {
 	bytes uint64
 }
 
-// memoryUnits, as Kubernetes writes them; binary ones also with a B, which changes nothing.
+// memoryUnits are written as in Kubernetes; binary ones also with a B, which changes nothing.
 var memoryUnits = []memoryUnit{
 	{"", 1},
 	{"Ki", 1 << 10},
@@ -33,12 +33,12 @@ var memoryUnits = []memoryUnit{
 	{"T", 1e12},
 }
 
-// maxDecimals of a quantity such as 1.5Gi.
+// maxDecimals bounds the decimals of a quantity such as 1.5Gi.
 const maxDecimals = 3
 
-// ParseMemory reads a quantity of bytes such as "256Mi" or "1.5Gi" as MiB, rounded up.
-// The error says what is right, without the text: "4GB" is 4 GB to some and 4 GiB to
-// others, so both are named.
+// ParseMemory reads a quantity of bytes such as "256Mi" or "1.5Gi" as MiB, rounded up. The error says
+// what to write, without repeating the text: "4GB" means 4 GB to some and 4 GiB to others, so it
+// names both.
 func ParseMemory(text string) (mib int64, err error) {
 	digits := len(text)
 	for digits > 0 && (text[digits-1] < '0' || text[digits-1] > '9') {
@@ -56,10 +56,10 @@ func ParseMemory(text string) (mib int64, err error) {
 	return mib, nil
 }
 
-// wantMemory says what a quantity is.
+// wantMemory says what a quantity looks like.
 const wantMemory = `must be a quantity such as "256Mi" or "2Gi"`
 
-// toMiB multiplies a decimal number by a unit, exactly, and rounds up.
+// toMiB multiplies a decimal number by a unit of bytes, exactly, and rounds up to MiB.
 func toMiB(amount string, unit uint64) (int64, bool) {
 	whole, part, pointed := strings.Cut(amount, ".")
 	if pointed && (len(part) == 0 || len(part) > maxDecimals || unit == 1) {
@@ -87,7 +87,7 @@ func toMiB(amount string, unit uint64) (int64, bool) {
 	return int64((bytes + 1<<20 - 1) >> 20), true
 }
 
-// suggestMemory says what may be meant by a unit that is none, such as GB or g.
+// suggestMemory suggests quantities for an unknown unit, such as GB or g.
 func suggestMemory(amount, unit string) string {
 	letter := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(strings.TrimSpace(unit)), "b"), "i")
 	at := strings.Index("kmgt", letter)

@@ -2,13 +2,13 @@ package jobspec
 
 import "strings"
 
-// MatchName reports whether the name in a payload that JobSpec wrote has a part,
-// in lower case, whatever the case of the name.
+// MatchName reports whether the name in a payload that JobSpec wrote contains part, which is in lower
+// case. The case of the name does not matter.
 func MatchName(payload []byte, part string) bool {
 	return part == "" || strings.Contains(strings.ToLower(payloadName(payload)), part)
 }
 
-// payloadName reads the name alone: it comes first, or right after the labels.
+// payloadName reads only the name: it comes first, or right after the labels.
 func payloadName(payload []byte) string {
 	p := specParser{jsonScanner: jsonScanner{src: string(payload)}}
 	if !p.take('{') || p.peek() != '"' {

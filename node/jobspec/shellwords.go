@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// ShellWords writes words so that a shell takes them back, on one line: what needs
-// it is quoted, and what would not show stands as $'…', which bash, ksh and zsh know.
+// ShellWords writes words on one line so that a shell reads them back. It quotes words that need it,
+// and writes those with unprintable characters as $'…', which bash, ksh and zsh know.
 func ShellWords(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -20,19 +20,19 @@ func shellWord(w string) string {
 	switch {
 	case strings.IndexFunc(w, Unprintable) >= 0 || strings.ContainsRune(w, '\uFFFD'):
 		return shellEscaped(w)
-	case w == "" || w[0] == '=' || strings.IndexFunc(w, needsQuotes) >= 0: // zsh looks for a program behind =
+	case w == "" || w[0] == '=' || strings.IndexFunc(w, needsQuotes) >= 0: // zsh looks for a program after =
 		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 	}
 	return w
 }
 
-// needsQuotes reports whether a character means something to some shell.
+// needsQuotes reports whether a character has a meaning in some shell.
 func needsQuotes(r rune) bool {
 	letter := 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9'
 	return !letter && !strings.ContainsRune("%+,-./:=@_", r)
 }
 
-// shellEscaped writes a word byte by byte where it would not show.
+// shellEscaped writes a word with escapes for the bytes that are unprintable.
 func shellEscaped(w string) string {
 	var b strings.Builder
 	b.WriteString("$'")

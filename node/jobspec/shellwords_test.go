@@ -9,10 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestShellWordsComeBack: bash takes every word back as it was.
+// TestShellWordsComeBack checks that bash reads every word back as it was.
 func TestShellWordsComeBack(t *testing.T) {
 	words := []string{
-		"sh", "-c", "echo $HOME; a='b' \"c\" `d` \\ !x", "", "é 漢", "a\nb\tc\x01", "it's\na \\ b", "\u202egnp.exe\u200b", "~", "{a,b}", "a=b", "#x", "*", "=x", "^a", "x\uFFFD",
+		"sh", "-c", "echo $HOME; a='b' \"c\" `d` \\ !x", "", "é 漢", "a\nb\tc\x01", "it's\na \\ b",
+		"\u202egnp.exe\u200b", "~", "{a,b}", "a=b", "#x", "*", "=x", "^a", "x\uFFFD",
 	}
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -32,13 +33,13 @@ func TestShellWordsComeBack(t *testing.T) {
 	}
 }
 
-// testOrRapid is what a test and a rapid check have in common.
+// testOrRapid is the part of *testing.T that *rapid.T shares.
 type testOrRapid interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// printed has a real shell print words as it reads them, each ended by a zero.
+// printed has a real shell print the words that it reads, each ended by a NUL byte.
 func printed(t testOrRapid, shell, line string) string {
 	t.Helper()
 	out, err := exec.Command(shell, "-c", `printf '%s\0' `+line).Output()
@@ -48,8 +49,8 @@ func printed(t testOrRapid, shell, line string) string {
 	return string(out)
 }
 
-// TestAnyShellWordsComeBack: whatever bytes words have, bash takes them back from one
-// printable line; and so does any sh, if nothing in them would not show.
+// TestAnyShellWordsComeBack checks that bash reads words of any bytes back from one printable line,
+// and that any sh does if all of them are printable.
 func TestAnyShellWordsComeBack(t *testing.T) {
 	odd := []string{
 		" ", "'", "\"", "\n", "$", "$HOME", "`id`", "$(id)", "\\", "~", "-", "=", "!", "#", "*", "?", "{a,b}", "[a]", ";", "&", "|", "<", ">", "%",

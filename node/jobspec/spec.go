@@ -11,16 +11,16 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// Spec is a user's job (contract: POST /v1/jobs), after defaults. A Spec that
-// ParseSpec returned is valid; JobSpec assumes it.
+// Spec is a user's job (contract: POST /v1/jobs) with its defaults filled in. A Spec that ParseSpec
+// returned is valid; JobSpec relies on that.
 type Spec struct {
 	Name    string
 	Command []string
 	Image   string
 	Env     map[string]string
 	Count   uint32
-	// Indices, if not empty, are what the tasks are numbered by instead of 0 to
-	// Count-1. Invariant: empty, or Count of them.
+	// Indices number the tasks if they are not empty; otherwise the numbers are 0 to Count-1.
+	// Invariant: empty, or Count of them.
 	Indices   Indices
 	Timeout   time.Duration // whole milliseconds, 0 = none
 	Resources SpecResources
@@ -28,8 +28,8 @@ type Spec struct {
 	Priority  int32 // higher first, within the owner
 	Labels    map[string]string
 	Sites     SpecSites
-	// Selectors are what a machine's labels must satisfy, all of them, each as
-	// command.Selector writes it; sorted and unique.
+	// Selectors must all be satisfied by a machine's labels. Each is written as command.Selector
+	// writes it; they are sorted and unique.
 	Selectors []string
 }
 
@@ -40,7 +40,7 @@ type SpecResources struct {
 	GPU    int64
 }
 
-// SpecRetry says how often a failed task is tried and what a loss means.
+// SpecRetry says how often a failed task is tried and what the loss of an attempt means.
 type SpecRetry struct {
 	MaxAttempts uint32 // ≥ 1; failures count, losses do not
 	OnLoss      command.OnLoss
@@ -51,22 +51,22 @@ type SpecSites struct {
 	Only, Not []string
 }
 
-// DefaultSpec is a spec with every default of the contract and no command.
+// DefaultSpec returns a spec with every default of the contract and no command.
 func DefaultSpec() Spec {
 	return Spec{Count: 1, Resources: SpecResources{CPU: 1}, Retry: SpecRetry{MaxAttempts: 1}}
 }
 
-// onLossNames are the words of the contract, by command.OnLoss.
+// onLossNames are the contract's words, by command.OnLoss.
 var onLossNames = [...]string{command.Fenced: "fenced", command.Immediate: "immediate", command.Never: "never"}
 
 // OnLossNames returns the words that on_loss may be.
 func OnLossNames() []string { return slices.Clone(onLossNames[:]) }
 
-// LossName is OnLoss in the contract's word.
+// LossName returns the contract's word for OnLoss.
 func (r SpecRetry) LossName() string { return onLossNames[r.OnLoss] }
 
-// JobSpec is the job as the order sees it, under its owner's number.
-// createdMs is unix milliseconds, for people.
+// JobSpec returns the job as the state machine sees it, under its owner's number. createdMs is the
+// time in unix milliseconds, for people to read.
 func (s Spec) JobSpec(num uint64, createdMs int64) command.JobSpec {
 	return command.JobSpec{
 		Num: num, Count: s.Count,
@@ -80,15 +80,15 @@ func (s Spec) JobSpec(num uint64, createdMs int64) command.JobSpec {
 	}
 }
 
-// Meaning is a hash of all that the spec says, defaults included: equal for two
-// documents that differ in whitespace, order or what goes without saying.
+// Meaning returns a hash of everything that the spec says, defaults included. It is equal for two
+// documents that differ only in whitespace, order or defaults that one of them spells out.
 func (s Spec) Meaning() [32]byte {
 	submit := command.Submit{Jobs: []command.JobSpec{s.JobSpec(0, 0)}}
 	return sha256.Sum256(command.Append(nil, command.Command{Body: &submit}))
 }
 
-// SpecOf is the inverse of JobSpec. It fails, never panics, on a payload that
-// JobSpec did not write.
+// SpecOf is the inverse of JobSpec. On a payload that JobSpec did not write it returns an error and
+// never panics.
 func SpecOf(js command.JobSpec) (Spec, error) {
 	s, err := ReadPayload(js.Payload)
 	if err != nil {
@@ -99,7 +99,7 @@ func SpecOf(js command.JobSpec) (Spec, error) {
 	}
 	s.Count, s.Priority = js.Count, js.Priority
 	if s.Indices.Len() != js.Count {
-		s.Indices = Indices{} // as NumberingOf has it
+		s.Indices = Indices{} // as in NumberingOf
 	}
 	s.Timeout = time.Duration(js.TimeoutMs) * time.Millisecond
 	s.Resources = SpecResources{CPU: js.Need.MilliCPU / 1000, Memory: js.Need.MemMiB, GPU: js.Need.GPU}
@@ -118,11 +118,11 @@ func ReadPayload(payload []byte) (Spec, error) {
 	return p.spec, nil
 }
 
-// payloadLabels opens a payload that has labels: they come first (but for indices),
-// so that a filtered list reads nothing else of a job.
+// payloadLabels is how a payload with labels begins: they come first (after indices), so that a
+// filtered list reads nothing else of a job.
 const payloadLabels = `{"labels":{`
 
-// MatchLabels reports whether a payload that JobSpec wrote holds all of want.
+// MatchLabels reports whether a payload that JobSpec wrote has all labels of want.
 func MatchLabels(payload []byte, want map[string]string) bool {
 	if len(want) == 0 {
 		return true
@@ -144,7 +144,7 @@ func MatchLabels(payload []byte, want map[string]string) bool {
 	return true
 }
 
-// afterIndices returns a payload without the indices that it may begin with.
+// afterIndices returns a payload without the indices that it may begin with, nil if it is malformed.
 func afterIndices(payload []byte) []byte {
 	if !bytes.HasPrefix(payload, []byte(PayloadIndices)) {
 		return payload
@@ -155,8 +155,8 @@ func afterIndices(payload []byte) []byte {
 	return nil
 }
 
-// appendPayload writes what the order never looks into, canonically: fixed
-// field order, sorted keys, empty fields left out.
+// appendPayload writes the fields that the state machine never reads, in canonical form: fields in
+// fixed order, keys sorted, empty fields omitted.
 func (s Spec) appendPayload(b []byte) []byte {
 	b = append(b, '{')
 	start := len(b)

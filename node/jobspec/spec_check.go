@@ -12,10 +12,10 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// maxDepth bounds the nesting of a value that is about to be refused.
+// maxDepth bounds the nesting of a value that is skipped before it is refused.
 const maxDepth = 64
 
-// skip reads any one value, to tell a wrong type from malformed text.
+// skip reads a value of any type, to tell a wrong type from malformed text.
 func (p *jsonScanner) skip(depth int) error {
 	if depth > maxDepth {
 		return p.malformed("nested too deeply")
@@ -41,7 +41,7 @@ func (p *jsonScanner) skip(depth int) error {
 	return p.malformed("expected a JSON value")
 }
 
-// check finds what is wrong with the whole of a parsed spec.
+// check checks a parsed spec as a whole.
 func (p *specParser) check() error {
 	s := &p.spec
 	if len(s.Command) == 0 && s.Image == "" {
@@ -80,7 +80,7 @@ func (p *specParser) check() error {
 	return p.checkSize()
 }
 
-// checkIndices makes the count that of the indices.
+// checkIndices sets the count to that of the indices.
 func (p *specParser) checkIndices() error {
 	n := p.spec.Indices.Len()
 	if n == 0 {
@@ -92,15 +92,18 @@ func (p *specParser) checkIndices() error {
 		if n == 1 {
 			tasks = "task"
 		}
-		return &SpecError{Field: "count", Value: fmt.Sprint(p.spec.Count), Reason: fmt.Sprintf("must be left out beside indices, which name %d %s", n, tasks)}
+		return &SpecError{
+			Field: "count", Value: fmt.Sprint(p.spec.Count),
+			Reason: fmt.Sprintf("must be left out beside indices, which name %d %s", n, tasks),
+		}
 	}
 	p.spec.Count = n
 	return nil
 }
 
-// checkSize bounds what every site will hold of the job. Canonical text is at
-// most six times its source ("\u0001" for one byte is the worst, and that only
-// if the source was not escaped itself), so most specs are not encoded for it.
+// checkSize bounds what every site holds of the job. Canonical text is at most six times as long as
+// its source ("\u0001" for one byte is the worst case, and only if the source did not escape it), so
+// most specs need not be encoded for this.
 func (p *specParser) checkSize() error {
 	if len(p.src) <= command.MaxPayload/6 {
 		return nil
@@ -111,15 +114,16 @@ func (p *specParser) checkSize() error {
 // CheckSize refuses a spec whose payload would be too large; the error is a *SpecError.
 func (s Spec) CheckSize() error {
 	if n := len(s.appendPayload(nil)); n > command.MaxPayload {
-		return &SpecError{Field: "body", Reason: fmt.Sprintf(
-			"command, env, labels, indices, image and name take %d bytes together; at most %d: put large data into a file", n, command.MaxPayload)}
+		return &SpecError{Field: "body", Reason: fmt.Sprintf("command, env, labels, indices, image and name "+
+			"take %d bytes together; at most %d: put large data into a file", n, command.MaxPayload)}
 	}
 	return nil
 }
 
-// taskEnv are the names that the executor sets for each task.
+// taskEnv are the names of the variables that the executor sets for each task.
 var taskEnv = []string{
-	"CLOUDSHARE_JOB", "CLOUDSHARE_TASK", "CLOUDSHARE_ATTEMPT", "CLOUDSHARE_TOKEN", "CLOUDSHARE_SITE", "CLOUDSHARE_OWNER", "CLOUDSHARE_WORKDIR",
+	"CLOUDSHARE_JOB", "CLOUDSHARE_TASK", "CLOUDSHARE_ATTEMPT", "CLOUDSHARE_TOKEN", "CLOUDSHARE_SITE",
+	"CLOUDSHARE_OWNER", "CLOUDSHARE_WORKDIR",
 }
 
 func checkEnv(key, value string) string {
@@ -155,16 +159,16 @@ func validLabelKey(key string) bool {
 	return key != "" && len(key) <= MaxLabelKey
 }
 
-// printable reports that s has no character that is Unprintable.
+// printable reports whether s has no Unprintable character.
 func printable(s string) bool { return strings.IndexFunc(s, Unprintable) < 0 }
 
-// Unprintable reports that r is a control character, or one that shows nothing
-// but changes how others are shown: after U+202E text reads backwards.
+// Unprintable reports whether r is a control character, or one that shows nothing but changes how
+// others are shown: after U+202E text reads backwards.
 func Unprintable(r rune) bool {
 	return r < 0x20 || 0x7f <= r && r < 0xa0 || r >= 0xa0 && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// shorten cuts text for an error's one line.
+// shorten cuts text to what fits into an error of one line.
 func shorten(s string) string {
 	const most = 60
 	if len(s) <= most && printable(s) {

@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// jsonScanner reads one JSON text in one pass, more strictly than
-// encoding/json: nothing is skipped, repaired or folded. Strings without
-// escapes are slices of src, so a caller copies the bytes once.
+// jsonScanner reads one JSON text in one pass, more strictly than encoding/json: it skips, repairs and
+// folds nothing. Strings without escapes are slices of src, so that a caller copies the bytes once.
 type jsonScanner struct {
 	src string
 	// pos only grows. Invariant: 0 ≤ pos ≤ len(src).
@@ -49,7 +48,7 @@ func (p *jsonScanner) null() bool {
 	return true
 }
 
-// malformed is an error at the present place.
+// malformed returns an error at the current position.
 func (p *jsonScanner) malformed(reason string) error {
 	return &SpecError{
 		Malformed: true, Field: "body",
@@ -58,7 +57,7 @@ func (p *jsonScanner) malformed(reason string) error {
 	}
 }
 
-// object reads an object; each is called with its key's value to be read.
+// object reads an object. It calls each with every key; each reads the value.
 func (p *jsonScanner) object(each func(key string) error) error {
 	if !p.take('{') {
 		return p.malformed("expected '{'")
@@ -89,7 +88,7 @@ func (p *jsonScanner) object(each func(key string) error) error {
 	}
 }
 
-// array reads an array; each is called with its element to be read.
+// array reads an array. It calls each for every element; each reads the element.
 func (p *jsonScanner) array(each func() error) error {
 	if !p.take('[') {
 		return p.malformed("expected '['")
@@ -129,7 +128,7 @@ func (p *jsonScanner) str() (string, error) {
 	return "", p.malformed("text ends inside a string")
 }
 
-// escaped goes on with a string whose first backslash is at i.
+// escaped reads the rest of a string whose first backslash is at i.
 func (p *jsonScanner) escaped(start, i int) (string, error) {
 	b := make([]byte, 0, 2*(i-start)+16)
 	b = append(b, p.src[start:i]...)
@@ -158,8 +157,8 @@ func (p *jsonScanner) escaped(start, i int) (string, error) {
 	return "", p.malformed("text ends inside a string")
 }
 
-// appendEscape decodes the escape that s begins with; n is its length, 0 if it
-// is none or half a surrogate pair.
+// appendEscape decodes the escape at the beginning of s; n is its length. n is 0 if there is no escape,
+// or half a surrogate pair.
 func appendEscape(b []byte, s string) (_ []byte, n int) {
 	if len(s) < 2 {
 		return b, 0
@@ -213,7 +212,7 @@ func hexEscape(s string) (rune, bool) {
 	return r, true
 }
 
-// number reads a number's text; whole says that it has no fraction or exponent.
+// number reads a number's text; whole is true if it has no fraction or exponent.
 func (p *jsonScanner) number() (text string, whole bool, err error) {
 	start := p.pos
 	digits := func() int {

@@ -12,7 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// Bounds of a spec beside those of the state (fsm's limits).
+// Bounds of a spec in addition to those of the state (fsm/command's limits).
 const (
 	MaxSpecBytes = 1 << 20 // of one job's JSON text
 	MaxLabels    = 64      // labels of a job
@@ -23,10 +23,10 @@ const (
 
 // SpecError says what is wrong with a job's text, in one line.
 type SpecError struct {
-	Malformed bool   // no JSON document at all (400); false: not a valid job (422)
+	Malformed bool   // not a JSON document at all (400); false: not a valid job (422)
 	Field     string // "resources.cpu", "env.PATH"; "body" for the whole
-	Value     string // shortened, as it stood there; "" when there is none
-	Reason    string // why, and what would be right
+	Value     string // shortened, as the text has it; "" when there is none
+	Reason    string // what is wrong, and what would be right
 }
 
 // Error implements error.
@@ -37,9 +37,8 @@ func (e *SpecError) Error() string {
 	return fmt.Sprintf("%s: %s (got %s)", e.Field, e.Reason, e.Value)
 }
 
-// ParseSpec reads one job, strictly: unknown and repeated fields, trailing
-// data, wrong types and numbers outside their bounds are errors, and null means
-// the default. The error is a *SpecError.
+// ParseSpec reads one job, strictly: unknown and repeated fields, trailing data, wrong types and
+// numbers out of bounds are errors; null means the default. The error is a *SpecError.
 func ParseSpec(data []byte) (Spec, error) {
 	if len(data) > MaxSpecBytes {
 		return Spec{}, &SpecError{Field: "body", Reason: fmt.Sprintf(
@@ -85,27 +84,33 @@ func (p *specParser) document() error {
 	return nil
 }
 
-// Names of fields by nesting; a field's bit in seen is its place here.
+// The names of fields, by object; a field's index here gives its bit in seen.
 var (
-	jobFields      = [...]string{"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels", "sites", "selectors", "indices"}
+	jobFields = [...]string{
+		"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels",
+		"sites", "selectors", "indices",
+	}
 	resourceFields = [...]string{"cpu", "memory", "gpu"}
 	retryFields    = [...]string{"max_attempts", "on_loss"}
 	siteFields     = [...]string{"only", "not"}
 )
 
-// The first bits in seen of what is nested.
+// The first bits in seen of the nested objects.
 const (
 	resourceBits = len(jobFields)
 	retryBits    = resourceBits + len(resourceFields)
 	siteBits     = retryBits + len(retryFields)
 )
 
-// known notes that a field stands in its object: once, and only if it is one
-// of names. The bits of names begin at first.
+// known records that a field was read. It refuses a field that is not one of names, or is there twice.
+// The bits of names begin at first.
 func (p *specParser) known(names []string, first int, prefix, key string) error {
 	i := slices.Index(names, key)
 	if i < 0 {
-		return &SpecError{Field: prefix + shorten(key), Reason: "is not a field of a job; known here: " + strings.Join(names, ", ")}
+		return &SpecError{
+			Field:  prefix + shorten(key),
+			Reason: "is not a field of a job; known here: " + strings.Join(names, ", "),
+		}
 	}
 	if p.seen&(1<<(first+i)) != 0 {
 		return &SpecError{Malformed: true, Field: prefix + key, Reason: "stands twice in the object"}
@@ -185,7 +190,7 @@ func (p *specParser) site(key string) error {
 	return p.siteNames("sites.not", &p.spec.Sites.Not)
 }
 
-// wrong refuses a value of another type or form; malformed text stays malformed.
+// wrong returns the error for a value of another type or form; malformed text is reported as malformed.
 func (p *specParser) wrong(field, want string) error {
 	p.peek()
 	from := p.pos
@@ -246,7 +251,7 @@ func (p *specParser) mapping(name string, to *map[string]string, check func(k, v
 	return err
 }
 
-// stringMap reads an object of strings; check returns why a pair is refused.
+// stringMap reads an object of strings; check returns why a pair is refused, "" if it is not.
 func (p *specParser) stringMap(name string, check func(k, v string) string) (map[string]string, error) {
 	if p.peek() != '{' {
 		return nil, p.wrong(name, "an object of strings")
@@ -292,7 +297,10 @@ func integer[T int32 | int64 | uint32](p *specParser, name string, to *T, lo, hi
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if !whole || err != nil || n < lo || n > hi {
-		return &SpecError{Field: name, Value: shorten(text), Reason: fmt.Sprintf("must be a whole number from %d to %d", lo, hi)}
+		return &SpecError{
+			Field: name, Value: shorten(text),
+			Reason: fmt.Sprintf("must be a whole number from %d to %d", lo, hi),
+		}
 	}
 	*to = T(n)
 	return nil
@@ -336,10 +344,14 @@ func (p *specParser) memory(name string) error {
 	}
 	mib, err := ParseMemory(text)
 	if err != nil {
-		return &SpecError{Field: name, Value: quoted(text), Reason: strings.Replace(err.Error(), wantMemory, wantMemory+none, 1)}
+		reason := strings.Replace(err.Error(), wantMemory, wantMemory+none, 1)
+		return &SpecError{Field: name, Value: quoted(text), Reason: reason}
 	}
 	if mib > command.MaxMemMiB {
-		return &SpecError{Field: name, Value: quoted(text), Reason: fmt.Sprintf("must be at most %dMi", int64(command.MaxMemMiB))}
+		return &SpecError{
+			Field: name, Value: quoted(text),
+			Reason: fmt.Sprintf("must be at most %dMi", int64(command.MaxMemMiB)),
+		}
 	}
 	p.spec.Resources.Memory = mib
 	return nil
@@ -367,7 +379,10 @@ func (p *specParser) siteNames(name string, to *[]string) error {
 	}
 	for _, site := range *to {
 		if !command.ValidSite(site) {
-			return &SpecError{Field: name, Value: quoted(site), Reason: "must hold site names: lower-case letters, digits and '-', at most 63"}
+			return &SpecError{
+				Field: name, Value: quoted(site),
+				Reason: "must hold site names: lower-case letters, digits and '-', at most 63",
+			}
 		}
 	}
 	slices.Sort(*to)
@@ -375,7 +390,7 @@ func (p *specParser) siteNames(name string, to *[]string) error {
 	return nil
 }
 
-// indices reads what the tasks are numbered by; empty is as if it were not there.
+// indices reads the numbers of the tasks; an empty text counts as missing.
 func (p *specParser) indices(name string) error {
 	var text string
 	if err := p.text(name, &text); err != nil || text == "" {
@@ -389,7 +404,7 @@ func (p *specParser) indices(name string) error {
 	return nil
 }
 
-// selectors reads what a machine's labels must satisfy, in any of the forms that
+// selectors reads the selectors that a machine's labels must satisfy, in any form that
 // command.ParseSelector takes.
 func (p *specParser) selectors(name string) error {
 	to := &p.spec.Selectors
@@ -399,18 +414,23 @@ func (p *specParser) selectors(name string) error {
 	for i, text := range *to {
 		r, err := command.ParseSelector(text)
 		if err != nil {
-			return &SpecError{Field: fmt.Sprintf("%s.%d", name, i), Value: quoted(text), Reason: selectorReason(err)}
+			return &SpecError{
+				Field: fmt.Sprintf("%s.%d", name, i), Value: quoted(text), Reason: selectorReason(err),
+			}
 		}
 		(*to)[i] = r.String()
 	}
 	slices.Sort(*to)
 	if *to = slices.Compact(*to); len(*to) > command.MaxSelectors {
-		return &SpecError{Field: name, Reason: fmt.Sprintf("has %d selectors; at most %d", len(*to), command.MaxSelectors)}
+		return &SpecError{
+			Field:  name,
+			Reason: fmt.Sprintf("has %d selectors; at most %d", len(*to), command.MaxSelectors),
+		}
 	}
 	return nil
 }
 
-// selectorReason is why a text is no selector, without the text.
+// selectorReason returns why a text is not a selector, without repeating the text.
 func selectorReason(err error) string {
 	reason := strings.TrimPrefix(err.Error(), command.ErrOutOfBounds.Error()+": ")
 	if _, after, ok := strings.Cut(reason, ": must be KEY"); ok {

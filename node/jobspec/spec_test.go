@@ -14,7 +14,8 @@ import (
 const fullSpec = `{"name":"render","command":["sh","-c","echo \"hi\" é\n"],"image":"img:1","env":{"A":"1","B":"x=y"},` +
 	`"count":3,"timeout":"1h","resources":{"cpu":2,"memory":"256Mi","gpu":1},` +
 	`"retry":{"max_attempts":4,"on_loss":"never"},"priority":-7,"labels":{"team":"a","k/x":""},` +
-	`"sites":{"only":["site-2","site-1","site-2"],"not":["site-9"]},"selectors":["zone in (b, a)","gpu","!old","gpu"]}`
+	`"sites":{"only":["site-2","site-1","site-2"],"not":["site-9"]},` +
+	`"selectors":["zone in (b, a)","gpu","!old","gpu"]}`
 
 func TestParseSpecDefaults(t *testing.T) {
 	want := DefaultSpec()
@@ -22,7 +23,8 @@ func TestParseSpecDefaults(t *testing.T) {
 	for _, text := range []string{
 		`{"command":["true"]}`,
 		` { "command" : [ "true" ] } ` + "\n",
-		`{"command":["true"],"image":null,"timeout":null,"env":{},"labels":null,"resources":null,"sites":{"only":[],"not":null}}`,
+		`{"command":["true"],"image":null,"timeout":null,"env":{},"labels":null,"resources":null,` +
+			`"sites":{"only":[],"not":null}}`,
 	} {
 		got, err := ParseSpec([]byte(text))
 		if err != nil {
@@ -45,16 +47,17 @@ func TestParseSpecFull(t *testing.T) {
 		Env: map[string]string{"A": "1", "B": "x=y"}, Count: 3, Timeout: time.Hour,
 		Resources: SpecResources{CPU: 2, Memory: 256, GPU: 1},
 		Retry:     SpecRetry{MaxAttempts: 4, OnLoss: command.Never}, Priority: -7,
-		Labels: map[string]string{"team": "a", "k/x": ""},
-		Sites:  SpecSites{Only: []string{"site-1", "site-2"}, Not: []string{"site-9"}}, Selectors: []string{"!old", "gpu", "zone in (a,b)"},
+		Labels:    map[string]string{"team": "a", "k/x": ""},
+		Sites:     SpecSites{Only: []string{"site-1", "site-2"}, Not: []string{"site-9"}},
+		Selectors: []string{"!old", "gpu", "zone in (a,b)"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
 }
 
-// TestParseSpecRefuses holds what users get wrong: the place, and whether it
-// was no JSON document (400) or not a valid job (422).
+// TestParseSpecRefuses covers what users get wrong: which field the error names, and whether the text
+// is not a JSON document (400) or not a valid job (422).
 func TestParseSpecRefuses(t *testing.T) {
 	cases := []struct {
 		text      string
@@ -156,7 +159,8 @@ func TestParseSpecRefuses(t *testing.T) {
 			continue
 		}
 		if bad.Field != c.field || bad.Malformed != c.malformed {
-			t.Errorf("%.80s: field %q malformed %v (%v), want %q %v", c.text, bad.Field, bad.Malformed, err, c.field, c.malformed)
+			t.Errorf("%.80s: field %q malformed %v (%v), want %q %v",
+				c.text, bad.Field, bad.Malformed, err, c.field, c.malformed)
 		}
 		if msg := err.Error(); strings.ContainsAny(msg, "\n\x00") || len(msg) > 400 {
 			t.Errorf("%.80s: the message is not one short line: %q", c.text, msg)
@@ -183,7 +187,8 @@ func TestSpecOverTheWire(t *testing.T) {
 	if js.Num != 42 || js.CreatedMs != 1000 || js.Need.MilliCPU != 2000 || js.TimeoutMs != 3600_000 {
 		t.Errorf("JobSpec = %+v", js)
 	}
-	const payload = `{"labels":{"k/x":"","team":"a"},"name":"render","command":["sh","-c","echo \"hi\" é\u000a"],"image":"img:1","env":{"A":"1","B":"x=y"}}`
+	const payload = `{"labels":{"k/x":"","team":"a"},"name":"render","command":["sh","-c","echo \"hi\" é\u000a"],` +
+		`"image":"img:1","env":{"A":"1","B":"x=y"}}`
 	if string(js.Payload) != payload {
 		t.Errorf("payload\n got %s\nwant %s", js.Payload, payload)
 	}
@@ -223,11 +228,12 @@ func TestMatchLabels(t *testing.T) {
 	}
 }
 
-// FuzzParseSpec: never a panic; what is accepted is JSON for the standard
-// library too, survives the state's form, and is in bounds.
+// FuzzParseSpec checks that ParseSpec never panics, and that an accepted text is JSON for the standard
+// library too, survives the form of the state, and is within bounds.
 func FuzzParseSpec(f *testing.F) {
 	for _, seed := range []string{
-		fullSpec, `{"image":"[::1]:5/a_b:t@sha256:0"}`, `{"command":["a"]}`, `{"command":["\ud83d\ude00"],"timeout":"1us"}`, `[1,{"a":null}]`, `{"a`, "\xff",
+		fullSpec, `{"image":"[::1]:5/a_b:t@sha256:0"}`, `{"command":["a"]}`,
+		`{"command":["\ud83d\ude00"],"timeout":"1us"}`, `[1,{"a":null}]`, `{"a`, "\xff",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -260,9 +266,8 @@ func FuzzParseSpec(f *testing.F) {
 	})
 }
 
-// stricter reports a refusal of what the standard library lets pass: it keeps
-// the last of two equal fields, repairs bad UTF-8 and half surrogates, and has
-// no bound of depth that matters here.
+// stricter reports whether the standard library accepts what was refused: it keeps the last of two
+// equal fields, repairs bad UTF-8 and half surrogate pairs, and bounds the depth less strictly.
 func stricter(e *SpecError) bool {
 	for _, why := range []string{"twice", "UTF-8", "bad escape", "deeply"} {
 		if strings.Contains(e.Reason, why) {
@@ -289,8 +294,8 @@ func BenchmarkParseSpec(b *testing.B) {
 	}
 }
 
-// TestMeaningOfSpecs: documents that mean the same are the same job under an
-// idempotency key, whatever they look like; each field makes another one.
+// TestMeaningOfSpecs checks that documents of equal meaning are the same job under an idempotency key,
+// whatever they look like, and that each field makes a difference.
 func TestMeaningOfSpecs(t *testing.T) {
 	meaning := func(text string) [32]byte {
 		spec, err := ParseSpec([]byte(text))
@@ -302,7 +307,8 @@ func TestMeaningOfSpecs(t *testing.T) {
 	plain := meaning(`{"command":["a"],"env":{"A":"1","B":"2"}}`)
 	for _, same := range []string{
 		"\n{ \"env\": {\"B\":\"2\", \"A\":\"\\u0031\"},\t\"command\": [\"a\"] } ",
-		`{"command":["a"],"env":{"A":"1","B":"2"},"count":1,"priority":0,"resources":{"cpu":1,"memory":"0"},"retry":{"on_loss":"fenced"}}`,
+		`{"command":["a"],"env":{"A":"1","B":"2"},"count":1,"priority":0,"resources":{"cpu":1,"memory":"0"},` +
+			`"retry":{"on_loss":"fenced"}}`,
 	} {
 		if meaning(same) != plain {
 			t.Errorf("%s means something else", same)
@@ -310,8 +316,9 @@ func TestMeaningOfSpecs(t *testing.T) {
 	}
 	seen := map[[32]byte]string{plain: "plain"}
 	for _, other := range []string{
-		`"name":"n"`, `"image":"i"`, `"env":{"A":"12"}`, `"env":{"A":"1","B":""}`, `"count":2`, `"timeout":"1s"`, `"resources":{"cpu":2}`, `"resources":{"memory":"1Gi"}`,
-		`"resources":{"gpu":1}`, `"retry":{"max_attempts":2}`, `"retry":{"on_loss":"never"}`, `"priority":1`, `"labels":{"a":"b"}`,
+		`"name":"n"`, `"image":"i"`, `"env":{"A":"12"}`, `"env":{"A":"1","B":""}`, `"count":2`, `"timeout":"1s"`,
+		`"resources":{"cpu":2}`, `"resources":{"memory":"1Gi"}`, `"resources":{"gpu":1}`,
+		`"retry":{"max_attempts":2}`, `"retry":{"on_loss":"never"}`, `"priority":1`, `"labels":{"a":"b"}`,
 		`"sites":{"only":["a"]}`, `"sites":{"not":["a"]}`, `"selectors":["gpu"]`,
 	} {
 		m := meaning(`{"command":["a"],` + other + `}`)

@@ -26,11 +26,11 @@ func (w *File) load() ([][]byte, error) {
 	return w.scan(image)
 }
 
-// scan walks the frames of the generation that the head names. The first frame
-// that is none ends them: either it was never written, or its write was cut off
-// and nobody was told that it was durable. A later one of the same generation was
-// begun after its sync: then what does not read was durable, and is damaged, whether
-// the later one reads or not.
+// scan reads the frames of the generation that the file's first frame names, up to the first one that
+// is not valid. That one was never written, or its write was cut off before anybody was told that it
+// was durable. A later frame of the same generation proves otherwise: it was begun after the sync of
+// the one before it. So the unreadable frame was durable and is damaged, whether the later one is
+// whole or not.
 func (w *File) scan(image []byte) (records [][]byte, err error) {
 	head, ok := read(image)
 	if !ok || head.number != 0 || len(head.record) != 0 || head.gen == 0 {
@@ -50,21 +50,26 @@ func (w *File) scan(image []byte) (records [][]byte, err error) {
 		w.next++
 	}
 	for at := w.end; at < int64(len(image)); at += align {
-		if f, ok := readHead(image[at:]); ok && f.gen == w.gen && f.number > w.next && f.number-w.next <= uint64(len(image)/headSize) {
-			return nil, fmt.Errorf("%w: record %d at byte %d does not read, but record %d was written behind it", ErrDamaged, w.next, w.end, f.number)
+		f, ok := readHead(image[at:])
+		if !ok || f.gen != w.gen || f.number <= w.next {
+			continue
+		}
+		if f.number-w.next <= uint64(len(image)/headSize) {
+			return nil, fmt.Errorf("%w: record %d at byte %d does not read, but record %d was written behind it",
+				ErrDamaged, w.next, w.end, f.number)
 		}
 	}
 	return records, nil
 }
 
-// found is a frame that was read.
+// found is a frame that was read from the file.
 type found struct {
 	gen, number uint64
 	record      []byte
 	length      int // of the whole frame
 }
 
-// readHead reads which frame begins b, and not whether it is whole.
+// readHead reads the head of the frame at the beginning of b. It does not check whether the frame is whole.
 func readHead(b []byte) (f found, ok bool) {
 	if len(b) < headSize || binary.LittleEndian.Uint32(b) != magic {
 		return f, false
@@ -73,7 +78,7 @@ func readHead(b []byte) (f found, ok bool) {
 	return f, true
 }
 
-// read reads the frame at the beginning of b.
+// read reads the frame at the beginning of b and reports whether it is whole.
 func read(b []byte) (f found, ok bool) {
 	if f, ok = readHead(b); !ok {
 		return f, false

@@ -1,10 +1,10 @@
-// Package walfile keeps a store's newest records in a small file of fixed size
-// until the store has them (beside steps 1, 3 and 6 of a job's way). The file's
-// blocks exist and are written over, so that making a record durable takes one
-// sync of data, where a B+tree takes two and several pages. It knows no store.
+// Package walfile keeps a store's newest records in a small file of fixed size until the store has
+// them (it serves steps 1, 3 and 6 of a job's way). The file's blocks are allocated once and
+// overwritten, so making a record durable takes one data sync; a B+tree needs two, and writes several
+// pages. The package knows nothing of the store.
 //
-// The store notes the generation of the records that it holds, in the same
-// commit or behind it; see [Open] for what that is good for.
+// In the commit that takes records over, or after it, the store notes their generation; [Open] says
+// what it uses the note for.
 package walfile
 
 import (
@@ -22,10 +22,9 @@ import (
 
 // Errors of this package.
 var (
-	// ErrDamaged: the file is not what was synced to it, or not the one that
-	// belongs to the store.
+	// ErrDamaged means that the file is not what was synced to it, or belongs to another store.
 	ErrDamaged = errors.New("damaged")
-	// ErrFull: no room; Reset makes it once the store has the records.
+	// ErrFull means that there is no room; Reset makes room once the store has the records.
 	ErrFull = errors.New("write-ahead file is full")
 )
 
@@ -34,47 +33,46 @@ type File struct {
 	f    *os.File
 	path string
 	size int64
-	end  int64 // of the frames; the next one goes there
+	end  int64 // of the frames; the next frame is written here
 	gen  uint64
-	next uint64 // number of the next frame in its generation, 0 = the head
+	next uint64 // number of the next frame in its generation; 0 is the generation's first frame
 	buf  []byte
-	// NoSync leaves records to the kernel, for tests whose crashes keep them.
+	// NoSync leaves records in the kernel's cache, for tests that do not crash the machine.
 	NoSync bool
-	// broken: a write or a sync failed. What the disk holds since is not known, and
-	// a later sync would not tell (the kernel forgets), so nothing works any more.
+	// broken is the error of a failed write or sync. The disk's content is unknown from then on, and
+	// a later sync would not report it (the kernel forgets), so every later write returns this error.
 	broken error
 }
 
-// A frame is a head of headSize bytes, the record, and zeros up to a multiple of
-// align:
+// A frame is a head of headSize bytes, the record, and zeros up to a multiple of align:
 //
 //	u32 magic · u32 length · u64 generation · u64 number · u32 crc · u32 size
 //
-// The crc (Castagnoli) covers all before it and the record. Frame 0 of a
-// generation is empty and lies at the file's beginning: it makes what follows of
-// older generations void. Its size is the file's, in any other frame it is 0.
+// The crc (Castagnoli) covers everything before it and the record. Frame 0 of a generation is empty
+// and lies at the beginning of the file: it invalidates the frames of older generations behind it. Its
+// size is the file's; in other frames size is 0.
 const (
 	headSize = 32
 	align    = 8
 	magic    = 0x6c617743 // "Cwal"
 	minSize  = 4096
-	// firstBits of a file's first generation are 1, the others are random: the file
-	// of another store does not fit, and nobody can write a record that looks like a
-	// frame of a generation to come.
+	// firstBits is how many low bits of the first generation are fixed (to 1); the others are random.
+	// So the file of another store does not fit, and nobody can write a record that looks like a
+	// frame of a future generation.
 	firstBits = 16
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Open opens the file at path and returns the records that were appended since
-// the last Reset. The records point into memory of their own.
+// Open opens the file at path and returns the records that were appended since the last Reset. The
+// records do not share memory with the File.
 //
-// noted is the generation that the store has noted, 0 if none. Then the file may
-// be missing: it is made, of size bytes, and the caller notes Held before it appends
-// anything. Otherwise the file must be of that generation, whose records the store
-// has (they are not returned: what it took behind them may be newer), or of the next
-// one, whose records it does not have yet. Any other is of another store, or of
-// another copy of it: ErrDamaged, as is a file that is missing.
+// noted is the generation that the store has noted, 0 if none. With 0 the file may be missing: Open
+// creates it with size bytes, and the caller notes Held before it appends anything. Otherwise the file
+// must be of one of two generations: noted, whose records the store has (they are not returned, for
+// the store may have taken newer ones since), or the next, whose records the store does not have yet.
+// Any other file belongs to another store, or to another copy of this one: Open returns ErrDamaged,
+// as it does when the file is missing.
 func Open(path string, size int64, noted uint64) (*File, [][]byte, error) {
 	if noted == 0 {
 		if err := create(path, size); err != nil {
@@ -91,7 +89,8 @@ func Open(path string, size int64, noted uint64) (*File, [][]byte, error) {
 	w := &File{f: f, path: path}
 	records, err := w.load()
 	if err == nil && !w.belongs(noted) {
-		err = fmt.Errorf("%w: it is of generation %d, and its store of %d: they are of two stores, or copies of different moments", ErrDamaged, w.gen, noted)
+		err = fmt.Errorf("%w: it is of generation %d, and its store of %d: "+
+			"they are of two stores, or copies of different moments", ErrDamaged, w.gen, noted)
 	}
 	if err == nil && w.gen == noted {
 		records, err = nil, w.Reset()
@@ -102,15 +101,15 @@ func Open(path string, size int64, noted uint64) (*File, [][]byte, error) {
 	return w, records, nil
 }
 
-// belongs reports whether the file is that of a store that has noted a generation.
+// belongs reports whether the file fits a store that has noted a generation.
 func (w *File) belongs(noted uint64) bool {
-	if noted == 0 { // made, and the store was not told of it any more
+	if noted == 0 { // created, but the process ended before the store noted it
 		return w.gen%(1<<firstBits) == 1 && w.Empty()
 	}
 	return w.gen == noted || w.gen == noted+1
 }
 
-// create makes the file, whole or not at all, unless it is there.
+// create makes the file, whole or not at all, unless it exists.
 func create(path string, size int64) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -119,14 +118,14 @@ func create(path string, size int64) error {
 	if err != nil {
 		return err
 	}
-	image := make([]byte, max(size, minSize)) // written, not reserved: later writes change no metadata
+	image := make([]byte, max(size, minSize)) // written, not only reserved: later writes change no metadata
 	copy(image, head(firstGeneration(), int64(len(image))))
 	_, err = f.Write(image)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		_ = os.Remove(path + ".new") // it may fill the disk
+		_ = os.Remove(path + ".new") // it may be filling the disk
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(path))
@@ -150,7 +149,7 @@ func frame(dst []byte, gen, number uint64, record []byte) []byte {
 	return append(dst, make([]byte, padding(len(record)))...)
 }
 
-// head is frame 0 of a generation.
+// head returns frame 0 of a generation.
 func head(gen uint64, size int64) []byte {
 	b := frame(nil, gen, 0, nil)
 	binary.LittleEndian.PutUint32(b[headSize-4:], uint32(size))
@@ -165,11 +164,12 @@ func firstGeneration() uint64 {
 
 func padding(n int) int { return (align - n%align) % align }
 
-// Generation of the records that are appended now; from 1, Reset raises it.
+// Generation returns the generation of the records that are appended now. It starts at 1 in its low
+// bits; Reset raises it.
 func (w *File) Generation() uint64 { return w.gen }
 
-// Held is the generation that a store notes which holds all records of before this
-// one, and none of it.
+// Held returns the generation to note by a store that holds all records from before this generation
+// and none of it.
 func (w *File) Held() uint64 { return w.gen - 1 }
 
 // Fits reports whether there is room for a record of n bytes.
@@ -178,8 +178,8 @@ func (w *File) Fits(n int) bool { return int64(headSize+n+padding(n)) <= w.size-
 // Empty reports whether nothing was appended since the last Reset.
 func (w *File) Empty() bool { return w.next <= 1 }
 
-// Append makes a record durable. Errors: ErrFull; after any other one the file
-// works no more.
+// Append makes a record durable. It returns ErrFull if there is no room; after any other error the
+// file accepts no more writes.
 func (w *File) Append(record []byte) error {
 	if !w.Fits(len(record)) {
 		return fmt.Errorf("append to %s: %w", w.path, ErrFull)
@@ -188,14 +188,14 @@ func (w *File) Append(record []byte) error {
 	return w.write(w.end)
 }
 
-// Reset makes room, durably: the records so far are void. REQUIRES: the store
-// holds them, synced, and has noted their generation.
+// Reset makes room, durably, by invalidating the records so far. REQUIRES: the store holds them,
+// synced, and has noted their generation.
 func (w *File) Reset() error {
 	w.gen, w.next, w.buf = w.gen+1, 0, append(w.buf[:0], head(w.gen+1, w.size)...)
 	return w.write(0)
 }
 
-// write makes what is in buf durable.
+// write writes buf at an offset and makes it durable.
 func (w *File) write(at int64) error {
 	if w.broken != nil {
 		return w.broken
@@ -212,7 +212,7 @@ func (w *File) write(at int64) error {
 	return nil
 }
 
-// sync is fdatasync: neither size nor place of a block changes.
+// sync calls fdatasync: neither the file's size nor the place of a block changes.
 func (w *File) sync() error {
 	for !w.NoSync {
 		if err := unix.Fdatasync(int(w.f.Fd())); !errors.Is(err, unix.EINTR) {
@@ -222,5 +222,5 @@ func (w *File) sync() error {
 	return nil
 }
 
-// Close closes the file; what was appended stays.
+// Close closes the file; the appended records stay in it.
 func (w *File) Close() error { return w.f.Close() }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// opened makes a file of 8 KiB and appends records to it.
+// opened creates a file of 8 KiB and appends records to it.
 func opened(t *testing.T, records ...string) (*File, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.wal")
@@ -27,7 +27,7 @@ func opened(t *testing.T, records ...string) (*File, string) {
 	return w, path
 }
 
-// reopened is what another process finds.
+// reopened opens the file again, as another process would, and returns its records.
 func reopened(t *testing.T, path string, noted uint64) (*File, string, error) {
 	t.Helper()
 	w, records, err := Open(path, 8<<10, noted)
@@ -38,8 +38,7 @@ func reopened(t *testing.T, path string, noted uint64) (*File, string, error) {
 	return w, string(bytes.Join(records, []byte("|"))), nil
 }
 
-// Records are there after a crash, until a Reset makes them void; the file is
-// then written over.
+// Records survive a crash until a Reset invalidates them; then the file is overwritten.
 func TestRecordsStayUntilReset(t *testing.T) {
 	w, path := opened(t, "one", "two", "", "four, longer")
 	first := w.Generation()
@@ -67,8 +66,8 @@ func TestRecordsStayUntilReset(t *testing.T) {
 	}
 }
 
-// A store that was stopped between its commit and the Reset has the records, and
-// maybe newer ones of the same commit: they are not taken over again.
+// A store that stopped between its commit and the Reset has the records, and maybe newer ones from
+// the same commit: they are not taken over again.
 func TestWhatTheStoreHoldsIsNotReturned(t *testing.T) {
 	w, path := opened(t, "one", "two")
 	again, got, err := reopened(t, path, w.Generation())
@@ -83,7 +82,7 @@ func TestWhatTheStoreHoldsIsNotReturned(t *testing.T) {
 	}
 }
 
-// Without room nothing is written, and a Reset makes room.
+// Without room nothing is written; a Reset makes room.
 func TestFull(t *testing.T) {
 	w, path := opened(t)
 	record := bytes.Repeat([]byte("r"), 1000)
@@ -107,8 +106,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A write that was cut off anywhere leaves the records before it. Its remains are
-// written over.
+// A write that is cut off at any byte leaves the records before it intact. Its remains are overwritten.
 func TestAWriteThatWasCutOff(t *testing.T) {
 	w, path := opened(t, "one", "two")
 	before, end := image(t, path), w.end
@@ -129,7 +127,7 @@ func TestAWriteThatWasCutOff(t *testing.T) {
 		if _, got, err := reopened(t, path, w.Held()); got != "one|two|3" {
 			t.Fatalf("cut at %d, then written: %q, %v", cut-end, got, err)
 		}
-		// Its end reached the disk, its beginning did not.
+		// The end of the write reached the disk, its beginning did not.
 		torn = append(append(append([]byte{}, after[:end]...), before[end:cut+1]...), after[cut+1:]...)
 		if torn[cut] == after[cut] {
 			continue
@@ -141,8 +139,8 @@ func TestAWriteThatWasCutOff(t *testing.T) {
 	}
 }
 
-// A record that was durable and does not read is damage, not an end: it must not
-// be forgotten in silence. Only the last one cannot be told from a cut-off write.
+// A durable record that cannot be read is damage, not the end of the file: it must not be dropped
+// silently. Only for the last record damage cannot be told from a write that was cut off.
 func TestDamage(t *testing.T) {
 	w, path := opened(t, "one", "two", "three")
 	whole := image(t, path)
@@ -166,8 +164,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Damage of the last records together, as of the sector that holds them, is no cut
-// off write either: the last one was begun when those before it were durable.
+// Damage of several last records, such as that of the sector that holds them, is not a cut-off write
+// either: the last one was begun when those before it were durable.
 func TestDamageAtTheEnd(t *testing.T) {
 	w, path := opened(t, "one", "two", "three")
 	bad := image(t, path)
@@ -180,7 +178,7 @@ func TestDamageAtTheEnd(t *testing.T) {
 	}
 }
 
-// A file that lost its end, however long it still is, is damaged.
+// A file that lost its end is damaged, however long it still is.
 func TestACutFile(t *testing.T) {
 	w, path := opened(t, "one")
 	for w.end < 7<<10 {
@@ -205,7 +203,7 @@ func TestACutFile(t *testing.T) {
 	}
 }
 
-// The file of another store is refused, though both were made in the same way.
+// The file of another store is refused, even if both were created in the same way.
 func TestAFileOfAnotherStore(t *testing.T) {
 	w, _ := opened(t, "ours")
 	_, path := opened(t, "theirs")
@@ -216,8 +214,7 @@ func TestAFileOfAnotherStore(t *testing.T) {
 	}
 }
 
-// File and store belong together: one that is missing, older or newer than the
-// other is refused.
+// File and store belong together: a file that is missing, or older or newer than the store, is refused.
 func TestCopiesOfDifferentMoments(t *testing.T) {
 	w, path := opened(t, "one")
 	for range 2 {
@@ -245,7 +242,7 @@ func TestCopiesOfDifferentMoments(t *testing.T) {
 	}
 }
 
-// After a failed write nothing works any more: what the disk holds is not known.
+// After a failed write every later one fails: the disk's content is unknown.
 func TestAFailedWriteIsTheLast(t *testing.T) {
 	w, path := opened(t, "one")
 	ours := w.f
@@ -265,8 +262,8 @@ func TestAFailedWriteIsTheLast(t *testing.T) {
 	}
 }
 
-// A Reset of which some sectors reached the disk is the generation before or the
-// next one, never damage.
+// A Reset of which only some sectors reached the disk leaves the previous or the next generation,
+// never a damaged file.
 func TestAResetThatWasCutOff(t *testing.T) {
 	const sector = 512
 	w, path := opened(t, strings.Repeat("a", 2*sector), strings.Repeat("b", 4096), "c")

@@ -17,7 +17,7 @@ import (
 const maxLines = 600
 
 // rebuilt are the folders that the rules about language and columns leave out.
-var rebuilt = []string{"fsm/", "node/jobspec/", "node/walfile/"}
+var rebuilt = []string{"fsm/"}
 
 func isRebuilt(name string) bool {
 	return slices.ContainsFunc(rebuilt, func(dir string) bool { return strings.HasPrefix(name, dir) })

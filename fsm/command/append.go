@@ -71,8 +71,8 @@ func appendOffer(dst []byte, b *Offer) []byte {
 	return appendResources(appendResources(dst, b.Capacity), b.Home)
 }
 
-// appendLabelSets writes each labels of an offer's machines once, in the order of
-// their first use, and numbers them from 1; 0 is none.
+// appendLabelSets writes each different set of labels of an offer's machines once, in the order of
+// first use, and numbers the sets from 1; 0 means no labels.
 func appendLabelSets(dst []byte, b *Offer) ([]byte, map[Labels]int) {
 	sets := map[Labels]int{"": 0}
 	var texts []string
@@ -180,8 +180,7 @@ func appendString(dst []byte, s string) []byte { return protowire.AppendString(d
 
 func appendLen(dst []byte, n int) []byte { return protowire.AppendVarint(dst, uint64(n)) }
 
-// appendInt writes a number that is never negative; should it be, the reader
-// refuses it.
+// appendInt writes a number that is never negative; the reader would refuse a negative one.
 func appendInt(dst []byte, v int64) []byte { return protowire.AppendVarint(dst, uint64(v)) }
 
 func appendSigned(dst []byte, v int64) []byte {

@@ -5,10 +5,10 @@ type AttemptRef struct {
 	Job     JobID
 	Task    uint32 // index from 0
 	Attempt uint32 // from 1
-	Token   uint64 // number of the entry that assigned it
+	Token   uint64 // number of the entry that assigned the attempt
 }
 
-// Started reports attempts that run; DelayMs from assignment to exec.
+// Started reports attempts that run; DelayMs is the time from assignment to exec.
 type Started struct{ Attempts []StartedAttempt }
 
 // StartedAttempt is one line of Started.
@@ -26,13 +26,13 @@ type Ended struct {
 	Outcome  Outcome
 	ExitCode int32
 	Signal   int32
-	Ran      bool   // it was started: a run may take 0 ms; RunMs > 0 implies it
+	Ran      bool   // it was started; a run may take 0 ms, and RunMs > 0 implies Ran
 	DelayMs  int64  // assignment → exec
 	RunMs    int64  // exec → end; 0 if it never ran
 	Detail   string // ≤ MaxDetail bytes, e.g. "timeout after 90s"
 }
 
-// Outcome of an attempt as its site saw it.
+// Outcome is how an attempt ended, as its site saw it.
 type Outcome uint8
 
 // The outcomes.
@@ -40,27 +40,26 @@ const (
 	Succeeded Outcome = iota
 	Failed            // counts towards MaxAttempts; so does TimedOut
 	TimedOut
-	Stopped // because the state said so
-	// Lost: ended by the lease or lost track of; advances the attempt, is no
-	// failure. One with a Bound is not taken for dead before that has passed: a
-	// site that knows it dead says Stopped.
+	Stopped // because the state asked for it
+	// Lost means that the lease ended the attempt, or that its site lost track of it. It uses up the
+	// attempt but does not count as a failure. A lost attempt with a Bound is not taken for dead
+	// before the bound has passed; a site that knows the attempt is dead reports Stopped instead.
 	Lost
 )
 
-// Bound declares when attempts that nothing can stop from outside (a batch
-// system's job, a cluster's pod) are certainly dead, whatever becomes of their
-// site. Their site starts them only once this is in the state: a loss does not
-// return them to the queue before.
+// Bound declares when attempts that nothing can stop from outside (a batch system's job, a cluster's
+// pod) are certainly dead, whatever happens to their site. The site starts them only once this command
+// is in the state, so that a loss does not return them to the queue earlier.
 type Bound struct{ Attempts []BoundAttempt }
 
-// BoundAttempt is one line of Bound: dead at the latest BoundMs after this
-// entry, as the state's clock goes. The state waits MarginMs longer.
+// BoundAttempt is one line of Bound: the attempt is dead at the latest BoundMs after this entry, by the
+// state's clock. The state waits MarginMs longer.
 type BoundAttempt struct {
 	AttemptRef
 	BoundMs int64
 }
 
-// Decline hands assignments back. Offer, if present, is installed before matching.
+// Decline returns assignments that the site cannot run. Offer, if present, is installed before matching.
 type Decline struct {
 	Attempts []AttemptRef
 	Reason   string

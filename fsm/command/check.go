@@ -7,11 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// ErrOutOfBounds is wrapped by every Validate error, which names the field,
-// its value and the bound.
+// ErrOutOfBounds is wrapped by every Validate error. The error names the field, its value and the bound.
 var ErrOutOfBounds = errors.New("out of bounds")
 
-// BoundError is a number that is out of its bounds.
+// BoundError reports a number that is out of bounds.
 type BoundError struct {
 	Field            string
 	Value, Low, High int64 // both ends are allowed
@@ -22,11 +21,10 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("%v: %s %d is not in %d…%d", ErrOutOfBounds, e.Field, e.Value, e.Low, e.High)
 }
 
-// Unwrap has every BoundError be ErrOutOfBounds.
+// Unwrap returns ErrOutOfBounds, so that errors.Is finds it.
 func (*BoundError) Unwrap() error { return ErrOutOfBounds }
 
-// firstError returns the first error, or nil. cmp.Or does the same, by a call to the
-// runtime for each.
+// firstError returns the first error, or nil. cmp.Or would do the same but calls the runtime for each.
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -36,7 +34,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// within is small so that it is inlined: decoding asks it for every number.
+// within checks a number. It is small enough to be inlined: decoding calls it for every number.
 func within(field string, v, low, high int64) error {
 	if v < low || v > high {
 		return outside("", field, v, low, high)
@@ -48,7 +46,7 @@ func outside(prefix, field string, v, low, high int64) error {
 	return &BoundError{prefix + field, v, low, high}
 }
 
-// CheckResources reports which part of resources is out of its bounds; whose begins the
+// CheckResources returns an error if a part of the resources is out of bounds; whose is put before the
 // field's name.
 func CheckResources(whose string, r Resources) error {
 	switch {
@@ -110,7 +108,7 @@ func CheckSites(field string, list []string) error {
 	return nil
 }
 
-// CheckMachineName checks that a machine can be called so.
+// CheckMachineName checks that a machine may have this name.
 func CheckMachineName(name string) error {
 	if err := within("bytes of a machine's name", int64(len(name)), 1, MaxMachineName); err != nil {
 		return err
@@ -123,12 +121,11 @@ func CheckMachineName(name string) error {
 	return nil
 }
 
-// Clip makes s fit for a detail or reason: one line of valid UTF-8 of at most
-// MaxDetail bytes.
+// Clip makes s fit for a detail or reason: one line of valid UTF-8 with at most MaxDetail bytes.
 func Clip(s string) string {
 	if len(s) > MaxDetail {
 		s = s[:MaxDetail]
-		for range utf8.UTFMax - 1 { // no half rune at the cut
+		for range utf8.UTFMax - 1 { // do not cut within a rune
 			if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size != 1 {
 				break
 			}

@@ -37,7 +37,7 @@ func specimenOffer() *Offer {
 	}
 }
 
-// specimenLabelled is one with labels and slots.
+// specimenLabelled returns an offer with labels and slots.
 func specimenLabelled() *Offer {
 	o := specimenOffer()
 	o.Machines[0].Labels, o.Machines[1].Slots = "arch=amd64,gpu.example/model=v100", 7
@@ -45,28 +45,40 @@ func specimenLabelled() *Offer {
 	return o
 }
 
-// specimens has one command of every kind, by name; goldens and fuzz seeds.
+// specimens returns one command of every kind, by name, for goldens and fuzz seeds.
 func specimens() map[string]Body {
 	params := DefaultParams()
 	params.Running = sched.Completed
 	id := [16]byte{0: 1, 15: 0xff}
 	return map[string]Body{
-		"genesis":  &Genesis{Federation: id, CreatedMs: 1_700_000_000_000, Seed: math.MaxUint64, Params: DefaultParams()},
-		"register": &Register{Node: id, Boot: id, Known: [][16]byte{id, {7}}, HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7800", Gossip: "h:3", MaxVersion: 1, Held: []AttemptRef{specimenRef(0)}, Lost: []AttemptRef{specimenRef(1), specimenRef(2)}},
+		"genesis": &Genesis{Federation: id, CreatedMs: 1_700_000_000_000, Seed: math.MaxUint64, Params: DefaultParams()},
+		"register": &Register{
+			Node: id, Boot: id, Known: [][16]byte{id, {7}}, HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7800",
+			Gossip: "h:3", MaxVersion: 1, Held: []AttemptRef{specimenRef(0)},
+			Lost: []AttemptRef{specimenRef(1), specimenRef(2)},
+		},
 		"submit": &Submit{Settled: 4, Jobs: []JobSpec{
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("{}")},
 			{
-				Num: 6, Count: MaxCount, Need: Resources{2000, 256, 1}, Image: true, TimeoutMs: 90_000, MaxAttempts: 3, OnLoss: Never,
-				Priority: -5, Only: []string{"a", "b"}, Not: []string{"c"}, CreatedMs: 1_700_000_000_000, Payload: []byte{0, 255},
+				Num: 6, Count: MaxCount, Need: Resources{2000, 256, 1}, Image: true, TimeoutMs: 90_000,
+				MaxAttempts: 3, OnLoss: Never,
+				Priority: -5, Only: []string{"a", "b"}, Not: []string{"c"}, CreatedMs: 1_700_000_000_000,
+				Payload: []byte{0, 255},
 			},
 		}},
-		"offer":    specimenOffer(),
-		"started":  &Started{Attempts: []StartedAttempt{{specimenRef(0), 12}}},
-		"complete": &Complete{Attempts: []Ended{{AttemptRef: specimenRef(0), Outcome: Failed, ExitCode: -1, Signal: 9, Ran: true, DelayMs: 5, RunMs: 1234, Detail: "killed"}}},
+		"offer":   specimenOffer(),
+		"started": &Started{Attempts: []StartedAttempt{{specimenRef(0), 12}}},
+		"complete": &Complete{Attempts: []Ended{{
+			AttemptRef: specimenRef(0), Outcome: Failed, ExitCode: -1, Signal: 9, Ran: true, DelayMs: 5,
+			RunMs: 1234, Detail: "killed",
+		}}},
 		"decline":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenOffer()},
 		"cancel":   &Cancel{Job: JobID{Site: "site-1", Num: 5}, Task: -1},
 		"cancelat": &Cancel{Job: JobID{Site: "site-1", Num: 5}, Task: 7, At: "site-2"}, "close": &Close{Why: ClosedDisk},
-		"usage":    &Usage{Batch: 2, Rows: []UsageRow{{Job: 5, Task: 1, Need: Resources{MilliCPU: 1000}, AgoMs: 1, RunMs: 2, WaitMs: 3}}},
+		"usage": &Usage{
+			Batch: 2,
+			Rows:  []UsageRow{{Job: 5, Task: 1, Need: Resources{MilliCPU: 1000}, AgoMs: 1, RunMs: 2, WaitMs: 3}},
+		},
 		"sitelost": &SiteLost{Site: "b", Incarnation: 2, Term: 8},
 		"forget":   &Forget{Site: "b"}, "policy": &SetParams{Params: params},
 		"suspect": &Suspect{Site: "b", Incarnation: 2, On: true}, "addresses": &Addresses{HTTP: "h:1", Peer: "h:2", Gossip: "h:3"},
@@ -91,8 +103,8 @@ func specimenBatch() *Batch {
 	return b
 }
 
-// TestCodecGoldens guards the stored form: bytes in testdata/codec never
-// change for a released format, `-rewrite` is for new kinds only.
+// TestCodecGoldens guards the stored form: bytes in testdata/codec never change for a released format;
+// `-rewrite` is for new kinds only.
 func TestCodecGoldens(t *testing.T) {
 	datadriven.RunTest(t, "testdata/codec", func(t *testing.T, d *datadriven.TestData) string {
 		body, ok := specimens()[d.Cmd]
@@ -152,10 +164,10 @@ func TestNegativeElapsedIsWrittenAsZero(t *testing.T) {
 	}
 }
 
-// number draws mostly valid values, and some at and beyond the bounds.
+// number draws mostly valid values, and some at the bounds and beyond them.
 func number(t *rapid.T, low, high int64, what string) int64 {
-	return rapid.OneOf(rapid.Int64Range(low, high), rapid.Int64Range(low, high),
-		rapid.SampledFrom([]int64{low, high, low, high, low, high, low - 1, high + 1, math.MinInt64, math.MaxInt64})).Draw(t, what)
+	edges := []int64{low, high, low, high, low, high, low - 1, high + 1, math.MinInt64, math.MaxInt64}
+	return rapid.OneOf(rapid.Int64Range(low, high), rapid.Int64Range(low, high), rapid.SampledFrom(edges)).Draw(t, what)
 }
 
 func drawSite(t *rapid.T) string {
@@ -193,13 +205,13 @@ func drawMachine(t *rapid.T) Machine {
 	}
 }
 
-// drawLabels draws mostly valid ones, and none in half of all cases.
+// drawLabels draws mostly valid labels, and none in half of all cases.
 func drawLabels(t *rapid.T) Labels {
 	return Labels(rapid.OneOf(rapid.Just(""), rapid.SampledFrom([]string{"", "a=1", "a=1,b=", "b.c/D_e=F-g"}),
 		rapid.SampledFrom([]string{"a=1", "a=2,z=", "a", "b=1,a=1", "a=1,a=2", "a=1,", ",", "=", "A.b/c=1", "a=-"})).Draw(t, "labels"))
 }
 
-// drawSelectors likewise.
+// drawSelectors draws mostly valid selectors, and some invalid ones.
 func drawSelectors(t *rapid.T) []string {
 	list := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]string{"a", "!a", "a=1", "a!=1", "a in (1,2)", "a notin (1,2)", "b.c/d="}),
 		rapid.SampledFrom([]string{"a", "a=1", "z", "a==1", "a in (2,1)", "a in (1)", " a", "a=-", "", "!", "A/b"})), 0, 3).Draw(t, "selectors")
@@ -216,14 +228,18 @@ func drawSelectors(t *rapid.T) []string {
 func drawOffer(t *rapid.T) *Offer {
 	machines := rapid.SliceOfN(rapid.Custom(drawMachine), 0, 4).Draw(t, "machines")
 	slices.SortFunc(machines, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
-	return &Offer{Version: rapid.Uint64().Draw(t, "version"), Machines: machines, Capacity: drawResources(t), Home: drawResources(t)}
+	return &Offer{
+		Version: rapid.Uint64().Draw(t, "version"), Machines: machines, Capacity: drawResources(t),
+		Home: drawResources(t),
+	}
 }
 
 func drawJob(t *rapid.T) JobSpec {
 	need := drawResources(t)
 	need.MilliCPU = max(need.MilliCPU, 1)
 	return JobSpec{
-		Num: rapid.Uint64().Draw(t, "num"), Count: uint32(number(t, 1, MaxCount, "count")), Need: need, Image: rapid.Bool().Draw(t, "image"),
+		Num: rapid.Uint64().Draw(t, "num"), Count: uint32(number(t, 1, MaxCount, "count")), Need: need,
+		Image:     rapid.Bool().Draw(t, "image"),
 		TimeoutMs: number(t, 0, MaxTimeoutMs, "timeout"), MaxAttempts: uint32(number(t, 1, MaxAttempts, "attempts")),
 		OnLoss: OnLoss(number(t, 0, int64(Never), "on_loss")), Priority: int32(number(t, -MaxPriority, MaxPriority, "priority")),
 		Only: drawSites(t), Not: drawSites(t), Selectors: drawSelectors(t), CreatedMs: number(t, 0, MaxUnixMs, "created"),
@@ -233,9 +249,12 @@ func drawJob(t *rapid.T) JobSpec {
 
 func drawParams(t *rapid.T) Params {
 	return Params{
-		Policy:  rapid.SampledFrom(append(sched.Names(), "LOTTERY", strings.Repeat("x", 99))).Draw(t, "policy"),
-		Running: sched.Mode(rapid.SampledFrom([]int{0, 0, 1, 1, 2, 200}).Draw(t, "mode")), PreferOwn: rapid.Bool().Draw(t, "own"), ClaimedHome: rapid.Bool().Draw(t, "claimed"), FixedOrder: rapid.Bool().Draw(t, "fixed"),
-		ReserveAfterMs: number(t, 0, MaxTimeoutMs, "reserve"), RetainMs: number(t, 0, MaxTimeoutMs, "retain"), RetainJobs: number(t, 0, MaxRetainJobs, "jobs"),
+		Policy:    rapid.SampledFrom(append(sched.Names(), "LOTTERY", strings.Repeat("x", 99))).Draw(t, "policy"),
+		Running:   sched.Mode(rapid.SampledFrom([]int{0, 0, 1, 1, 2, 200}).Draw(t, "mode")),
+		PreferOwn: rapid.Bool().Draw(t, "own"), ClaimedHome: rapid.Bool().Draw(t, "claimed"),
+		FixedOrder:     rapid.Bool().Draw(t, "fixed"),
+		ReserveAfterMs: number(t, 0, MaxTimeoutMs, "reserve"), RetainMs: number(t, 0, MaxTimeoutMs, "retain"),
+		RetainJobs:  number(t, 0, MaxRetainJobs, "jobs"),
 		DepartureMs: number(t, 0, MaxTimeoutMs, "departure"), RateCPU: number(t, 0, MaxRate, "cpu"), RateMem: number(t, 0, MaxRate, "mem"),
 		RateGPU: number(t, 0, MaxRate, "gpu"), QuantumMs: number(t, 1, MaxQuantumMs, "quantum"),
 		LeaseMs: number(t, 0, MaxTimeoutMs, "lease"), MarginMs: number(t, 0, MaxTimeoutMs, "margin"),
@@ -244,8 +263,11 @@ func drawParams(t *rapid.T) Params {
 
 func drawEnded(t *rapid.T) Ended {
 	return Ended{
-		AttemptRef: drawRef(t), Outcome: Outcome(number(t, 0, int64(Lost), "outcome")), ExitCode: rapid.Int32().Draw(t, "exit"), Signal: rapid.Int32().Draw(t, "signal"), Ran: rapid.Bool().Draw(t, "ran"),
-		DelayMs: number(t, 0, MaxTimeoutMs, "delay"), RunMs: number(t, 0, MaxTimeoutMs, "run"), Detail: rapid.StringN(0, -1, MaxDetail+1).Draw(t, "detail"),
+		AttemptRef: drawRef(t), Outcome: Outcome(number(t, 0, int64(Lost), "outcome")),
+		ExitCode: rapid.Int32().Draw(t, "exit"), Signal: rapid.Int32().Draw(t, "signal"),
+		Ran:     rapid.Bool().Draw(t, "ran"),
+		DelayMs: number(t, 0, MaxTimeoutMs, "delay"), RunMs: number(t, 0, MaxTimeoutMs, "run"),
+		Detail: rapid.StringN(0, -1, MaxDetail+1).Draw(t, "detail"),
 	}
 }
 
@@ -254,9 +276,17 @@ func drawBody(t *rapid.T) Body {
 	text := func(what string, most int) string { return rapid.StringN(0, -1, most+1).Draw(t, what) }
 	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(LastKind)).Draw(t, "kind")); kind {
 	case KindGenesis:
-		return &Genesis{Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"), Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t)}
+		return &Genesis{
+			Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"),
+			Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t),
+		}
 	case KindRegister:
-		return &Register{Node: [16]byte{rapid.Byte().Draw(t, "node")}, Known: make([][16]byte, rapid.IntRange(0, MaxKnown+1).Draw(t, "known")), HTTP: text("http", MaxAddress), Peer: text("peer", MaxAddress), Gossip: text("gossip", MaxAddress), MaxVersion: rapid.Uint32().Draw(t, "v"), Held: refs("held"), Lost: refs("lost")}
+		return &Register{
+			Node:  [16]byte{rapid.Byte().Draw(t, "node")},
+			Known: make([][16]byte, rapid.IntRange(0, MaxKnown+1).Draw(t, "known")),
+			HTTP:  text("http", MaxAddress), Peer: text("peer", MaxAddress), Gossip: text("gossip", MaxAddress),
+			MaxVersion: rapid.Uint32().Draw(t, "v"), Held: refs("held"), Lost: refs("lost"),
+		}
 	case KindSubmit:
 		return &Submit{Settled: rapid.Uint64().Draw(t, "settled"), Jobs: rapid.SliceOfN(rapid.Custom(drawJob), 0, 3).Draw(t, "jobs")}
 	case KindOffer:
@@ -274,12 +304,16 @@ func drawBody(t *rapid.T) Body {
 		}
 		return d
 	case KindCancel:
-		return &Cancel{Job: drawRef(t).Job, Task: number(t, -1, MaxCount-1, "task"), At: rapid.SampledFrom([]string{"", "a", "site-2", "No Site"}).Draw(t, "at")}
+		return &Cancel{
+			Job: drawRef(t).Job, Task: number(t, -1, MaxCount-1, "task"),
+			At: rapid.SampledFrom([]string{"", "a", "site-2", "No Site"}).Draw(t, "at"),
+		}
 	case KindUsage:
 		return &Usage{Batch: rapid.Uint64().Draw(t, "batch"), Rows: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) UsageRow {
 			return UsageRow{
 				Job: rapid.Uint64().Draw(t, "job"), Task: uint32(number(t, 0, MaxCount-1, "task")), Need: drawResources(t),
-				AgoMs: number(t, 0, MaxTimeoutMs, "ago"), RunMs: number(t, 0, MaxTimeoutMs, "run"), WaitMs: number(t, 0, MaxTimeoutMs, "wait"),
+				AgoMs: number(t, 0, MaxTimeoutMs, "ago"), RunMs: number(t, 0, MaxTimeoutMs, "run"),
+				WaitMs: number(t, 0, MaxTimeoutMs, "wait"),
 			}
 		}), 0, 3).Draw(t, "rows")}
 	case KindSiteLost:
@@ -307,8 +341,8 @@ func drawBody(t *rapid.T) Body {
 	}
 }
 
-// TestValidIsDecodable: exactly the commands that Validate accepts come back
-// from their encoding, as they were and with the same bytes.
+// TestValidIsDecodable checks that exactly the commands that Validate accepts come back from their
+// encoding unchanged, with the same bytes.
 func TestValidIsDecodable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Command{
@@ -336,8 +370,7 @@ func TestValidIsDecodable(t *testing.T) {
 	})
 }
 
-// describe prints a body without pointers and without telling an empty list
-// from none.
+// describe prints a body without pointers, and with an empty list printed like none.
 func describe(body Body) string {
 	if d, ok := body.(*Decline); ok && d.Offer != nil {
 		return fmt.Sprintf("%+v %q %+v", d.Attempts, d.Reason, *d.Offer)
@@ -399,8 +432,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestCountsAllocateOnlyWhatTheInputHolds: a batch of few bytes that claims
-// the greatest list of each kind must not make room for it.
+// TestCountsAllocateOnlyWhatTheInputHolds checks that a batch of few bytes that claims the longest
+// list of each kind does not allocate it.
 func TestCountsAllocateOnlyWhatTheInputHolds(t *testing.T) {
 	count := protowire.AppendVarint(nil, MaxReports)
 	var heads [][]byte
@@ -519,7 +552,7 @@ func TestOfferValidate(t *testing.T) {
 	}
 }
 
-// manyLabels is an offer of so many different sets of labels, as long as they may be.
+// manyLabels returns an offer with a number of different sets of labels, each as long as allowed.
 func manyLabels(sets int) *Offer {
 	o := &Offer{Version: math.MaxUint64, Machines: make([]Machine, MaxMachines)}
 	for i := range o.Machines {
@@ -548,20 +581,30 @@ func TestValidateRefusesWhatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-// TestGreatestCommandsFit: what Validate accepts never exceeds MaxCommand.
+// TestGreatestCommandsFit checks that what Validate accepts never exceeds MaxCommand.
 func TestGreatestCommandsFit(t *testing.T) {
 	site := strings.Repeat("s", 63)
 	id := ID{Site: site, Incarnation: math.MaxUint64, Seq: math.MaxUint64}
-	ref := AttemptRef{Job: JobID{site, math.MaxUint64}, Task: MaxCount - 1, Attempt: math.MaxUint32, Token: math.MaxUint64}
-	ended := Ended{AttemptRef: ref, Outcome: Lost, ExitCode: math.MinInt32, Signal: math.MinInt32, Ran: true, DelayMs: MaxTimeoutMs, RunMs: MaxTimeoutMs, Detail: strings.Repeat("d", MaxDetail)}
+	ref := AttemptRef{
+		Job: JobID{site, math.MaxUint64}, Task: MaxCount - 1, Attempt: math.MaxUint32, Token: math.MaxUint64,
+	}
+	ended := Ended{
+		AttemptRef: ref, Outcome: Lost, ExitCode: math.MinInt32, Signal: math.MinInt32, Ran: true,
+		DelayMs: MaxTimeoutMs, RunMs: MaxTimeoutMs, Detail: strings.Repeat("d", MaxDetail),
+	}
 	job := JobSpec{
-		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, Image: true, TimeoutMs: MaxTimeoutMs, MaxAttempts: MaxAttempts,
+		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, Image: true,
+		TimeoutMs: MaxTimeoutMs, MaxAttempts: MaxAttempts,
 		OnLoss: Never, Priority: -MaxPriority, Only: []string{site}, Not: []string{site}, CreatedMs: MaxUnixMs,
 		Selectors: []string{strings.Repeat("s", MaxLabelValue)},
 	}
 	job.Payload = make([]byte, MaxSubmit/MaxJobsPerSubmit-(&job).SizeBound())
 	for _, body := range []Body{
-		&Register{HTTP: strings.Repeat("h", MaxAddress), Peer: strings.Repeat("p", MaxAddress), MaxVersion: math.MaxUint32, Held: slices.Repeat([]AttemptRef{ref}, MaxHeld), Lost: slices.Repeat([]AttemptRef{ref}, MaxHeld)},
+		&Register{
+			HTTP: strings.Repeat("h", MaxAddress), Peer: strings.Repeat("p", MaxAddress),
+			MaxVersion: math.MaxUint32, Held: slices.Repeat([]AttemptRef{ref}, MaxHeld),
+			Lost: slices.Repeat([]AttemptRef{ref}, MaxHeld),
+		},
 		&Complete{Attempts: slices.Repeat([]Ended{ended}, MaxReports)},
 		&Submit{Settled: math.MaxUint64, Jobs: slices.Repeat([]JobSpec{job}, MaxJobsPerSubmit)},
 		manyLabels(MaxLabelSets),
@@ -623,16 +666,22 @@ func FuzzDecodeBatch(f *testing.F) {
 	})
 }
 
-// benchBatch is n jobs of a usual size, perSubmit of them in a command.
+// benchBatch returns a batch of n jobs of typical size, perSubmit of them in a command.
 func benchBatch(n, perSubmit int) *Batch {
 	b := &Batch{Term: 3, Elapsed: 123_456}
 	payload := bytes.Repeat([]byte("x"), 100)
 	for i := range n / perSubmit {
 		jobs := make([]JobSpec, perSubmit)
 		for k := range jobs {
-			jobs[k] = JobSpec{Num: uint64(100_000 + i*perSubmit + k), Count: 1, Need: Resources{1000, 256, 0}, MaxAttempts: 1, CreatedMs: 1_700_000_000_000, Payload: payload}
+			jobs[k] = JobSpec{
+				Num: uint64(100_000 + i*perSubmit + k), Count: 1, Need: Resources{1000, 256, 0}, MaxAttempts: 1,
+				CreatedMs: 1_700_000_000_000, Payload: payload,
+			}
 		}
-		b.Commands = append(b.Commands, Command{ID: ID{"site-1", 1, uint64(i + 1000)}, Ack: uint64(i + 990), Body: &Submit{Settled: 100_000, Jobs: jobs}})
+		b.Commands = append(b.Commands, Command{
+			ID: ID{"site-1", 1, uint64(i + 1000)}, Ack: uint64(i + 990),
+			Body: &Submit{Settled: 100_000, Jobs: jobs},
+		})
 	}
 	return b
 }

@@ -2,9 +2,9 @@ package command
 
 import "fmt"
 
-// ID names a command for ever: its site, that site's incarnation and a
-// sequence number that starts at 1 in each incarnation. A repeat of an id
-// within the window gives the old result; one below the floor is Stale.
+// ID identifies a command forever: its site, that site's incarnation, and a sequence number that starts
+// at 1 in each incarnation. A repeat of an id within the window returns the old result; an id below the
+// floor is Stale.
 type ID struct {
 	Site        string
 	Incarnation uint64
@@ -14,35 +14,35 @@ type ID struct {
 // Command is one proposal of one site.
 type Command struct {
 	ID ID
-	// Ack raises the site's floor: results of all its sequence numbers ≤ Ack
-	// have reached it. Seq > Ack, and Seq ≤ Ack+Window.
+	// Ack raises the site's floor: the site has received the results of all its sequence numbers
+	// ≤ Ack. Seq > Ack, and Seq ≤ Ack+Window.
 	Ack  uint64
 	Body Body
 }
 
-// Window is how many results the state keeps per site: a site has at most
-// this many commands under way.
+// Window is how many results the state keeps per site: a site has at most this many commands in
+// progress.
 const Window = 1024
 
 // Batch is one entry of the total order, stamped by the leader (architecture D3).
 type Batch struct {
-	// Term of the leader that stamped it; grows with every change of leader.
+	// Term is that of the leader that stamped the batch; it grows with every change of leader.
 	Term uint64
-	// Elapsed is milliseconds on the leader's monotonic clock since its first
-	// entry of Term. State time = time at the term's start + Elapsed, never
-	// backwards, at most MaxStep ahead in one entry.
+	// Elapsed is in milliseconds on the leader's monotonic clock since its first entry of Term. State
+	// time = time at the term's start + Elapsed; it never goes backwards and moves at most MaxStep
+	// ahead in one entry.
 	Elapsed  int64
 	Commands []Command // empty: an idle tick
 }
 
-// MaxStep caps how far one entry may move log time, in milliseconds.
+// MaxStep is how far one entry may move the log's time, in milliseconds.
 const MaxStep = 60_000
 
 // Body is a command's content; its concrete type gives the kind.
 type Body interface{ Kind() Kind }
 
-// Validate checks everything that a command may hold. A command that passes
-// is encoded in at most MaxCommand bytes, and Decode accepts it.
+// Validate checks everything that a command may hold. A command that passes takes at most MaxCommand
+// bytes when encoded, and Decode accepts it.
 func (c *Command) Validate() error {
 	if err := inSite("command's site", c.ID.Site); err != nil {
 		return err

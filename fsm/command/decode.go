@@ -6,24 +6,22 @@ import (
 	"math"
 )
 
-// Errors of decoding. Each stops the node when a replicated entry brings it,
-// and refuses a command when a member sends it.
+// Errors of decoding. Each stops the node if a replicated entry causes it, and refuses a command that
+// a member sends.
 var (
-	// ErrFormat: the bytes are no encoding of a batch or command, or hold a
-	// value out of its bounds (then ErrOutOfBounds is wrapped too). The text
-	// names the byte and the reason.
+	// ErrFormat means that the bytes are not the encoding of a batch or command, or hold a value out
+	// of bounds (then ErrOutOfBounds is wrapped too). The text names the byte and the reason.
 	ErrFormat = errors.New("malformed command")
-	// ErrUnknownKind: a command of a kind that this version does not know.
+	// ErrUnknownKind means a command of a kind that this version does not know.
 	ErrUnknownKind = errors.New("unknown command kind")
-	// ErrVersion: a batch in a format that this version does not know.
+	// ErrVersion means a batch in a format that this version does not know.
 	ErrVersion = errors.New("unknown batch format")
 )
 
-// DecodeBatch reads what Batch.Append or AppendBatch wrote, and nothing else:
-// encoding its answer gives the same bytes. Errors: ErrFormat, ErrUnknownKind,
-// ErrVersion.
+// DecodeBatch reads what Batch.Append or AppendBatch wrote, and nothing else: encoding the result gives
+// the same bytes. Errors: ErrFormat, ErrUnknownKind, ErrVersion.
 //
-// Payloads alias data, which must stay unmodified as long as they are used.
+// Payloads alias data, which must stay unmodified while they are used.
 func DecodeBatch(data []byte) (*Batch, error) {
 	if len(data) > MaxBatch {
 		return nil, fmt.Errorf("%w: a batch of %d bytes; at most %d", ErrFormat, len(data), MaxBatch)
@@ -31,7 +29,7 @@ func DecodeBatch(data []byte) (*Batch, error) {
 	if len(data) > 0 && data[0] != Format {
 		remedy := "upgrade this broker"
 		if data[0] < Format {
-			remedy = "run the version that wrote it, or found a federation anew on empty data"
+			remedy = "run the version that wrote it, or found a new federation on empty data"
 		}
 		return nil, fmt.Errorf("%w %d, this version reads %d: %s", ErrVersion, data[0], Format, remedy)
 	}
@@ -48,10 +46,10 @@ func DecodeBatch(data []byte) (*Batch, error) {
 	return b, nil
 }
 
-// Decode reads one command as Append wrote it and returns the
-// bytes that follow. Errors: ErrFormat, ErrUnknownKind.
+// Decode reads one command as Append wrote it and returns the bytes after it. Errors: ErrFormat,
+// ErrUnknownKind.
 //
-// Payloads alias data, which must stay unmodified as long as they are used.
+// Payloads alias data, which must stay unmodified while they are used.
 func Decode(data []byte) (Command, []byte, error) {
 	r := reader{data: data, end: len(data)}
 	var c Command
@@ -62,8 +60,8 @@ func Decode(data []byte) (Command, []byte, error) {
 	return c, data[r.pos:], nil
 }
 
-// The fewest bytes that an element of a list takes: a count that the rest of
-// the input cannot hold is refused before anything is allocated for it.
+// The fewest bytes that an element of a list takes: a count that cannot fit into the rest of the input
+// is refused before anything is allocated for it.
 const (
 	minCommand = 6 // length, kind, site's length, incarnation, seq, ack
 	minJob     = 15
@@ -142,7 +140,9 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 	case uint64(KindSuspect):
 		c.Body = &Suspect{Site: r.site(), Incarnation: r.number(), On: r.bool("on")}
 	case uint64(KindAddresses):
-		c.Body = &Addresses{HTTP: r.string("http", MaxAddress), Peer: r.string("peer", MaxAddress), Gossip: r.string("gossip", MaxAddress)}
+		b := new(Addresses)
+		b.HTTP, b.Peer, b.Gossip = r.string("http", MaxAddress), r.string("peer", MaxAddress), r.string("gossip", MaxAddress)
+		c.Body = b
 	case uint64(KindLeave):
 		c.Body = &Leave{}
 	case uint64(KindBound):

@@ -2,8 +2,7 @@ package command
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Format is the first byte of every batch. A change of what follows takes a
-// new number.
+// Format is the first byte of every batch. A change of what follows it takes a new number.
 const Format = 6
 
 // The encoding is positional: a batch is
@@ -14,18 +13,15 @@ const Format = 6
 //
 //	kind, site, incarnation, seq, ack, body
 //
-// Integers are varints in the fewest bytes, those that may be negative in
-// zigzag form; strings, bytes and lists are preceded by their length; booleans
-// are 0 or 1; uuids stand bare. So a value has one encoding only, and equal
-// entries are equal bytes on every backend.
+// Integers are varints in the fewest bytes, those that may be negative in zigzag form; strings, bytes
+// and lists are preceded by their length; booleans are 0 or 1; uuids have no length. So each value has
+// exactly one encoding, and equal entries are equal bytes on every backend.
 //
-// Why by position and not protobuf messages: a member must never act on part
-// of an entry, so there are no optional fields to skip. What a kind holds
-// changes by a new kind or a new Format, both behind a raised apply version,
-// and a member that does not know it stops.
+// The encoding is positional and not of protobuf messages because a member must never act on part of an
+// entry: there are no optional fields to skip. The content of a kind changes by a new kind or a new
+// Format, both guarded by a raised apply version, and a member that does not know it stops.
 
-// Append appends the batch's encoding to dst. An Elapsed below 0 is written
-// as 0.
+// Append appends the batch's encoding to dst. An Elapsed below 0 is written as 0.
 func (b *Batch) Append(dst []byte) []byte {
 	dst = appendHeader(dst, b.Term, b.Elapsed, len(b.Commands))
 	for i := range b.Commands {
@@ -34,8 +30,7 @@ func (b *Batch) Append(dst []byte) []byte {
 	return dst
 }
 
-// AppendBatch appends the encoding of a batch whose commands are encoded
-// already, each by Append.
+// AppendBatch appends the encoding of a batch whose commands have already been encoded by Append.
 func AppendBatch(dst []byte, term uint64, elapsed int64, commands [][]byte) []byte {
 	dst = appendHeader(dst, term, elapsed, len(commands))
 	for _, c := range commands {
@@ -49,7 +44,7 @@ func AppendBatch(dst []byte, term uint64, elapsed int64, commands [][]byte) []by
 // REQUIRES: c.Validate() = nil; otherwise Decode may refuse it.
 func Append(dst []byte, c Command) []byte {
 	start := len(dst)
-	dst = append(dst, 0) // the length, most often of one byte
+	dst = append(dst, 0) // the length, which usually takes one byte
 	dst = append(dst, byte(c.Body.Kind()))
 	dst = appendString(dst, c.ID.Site)
 	dst = protowire.AppendVarint(dst, c.ID.Incarnation)
@@ -59,8 +54,8 @@ func Append(dst []byte, c Command) []byte {
 	return setLength(dst, start)
 }
 
-// setLength writes the length of dst[start+1:] to start, and moves it if the
-// length takes more than the one byte that was left.
+// setLength writes the length of dst[start+1:] at start, and moves that part if the length takes more
+// than the one byte that was reserved.
 func setLength(dst []byte, start int) []byte {
 	n := len(dst) - start - 1
 	if size := protowire.SizeVarint(uint64(n)); size > 1 {

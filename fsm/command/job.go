@@ -4,28 +4,28 @@ import "fmt"
 
 // Submit publishes jobs of the command's own site.
 type Submit struct {
-	// Settled: the site will never publish a job with a number < Settled that
-	// is not in the state yet; such a submission is refused as JobRetired.
+	// Settled promises that the site will never publish a job with a number < Settled that is not in
+	// the state yet; such a submission is refused as JobRetired.
 	Settled uint64
 	Jobs    []JobSpec
 }
 
-// JobSpec is a job as the order sees it: what matching needs, and a payload it
-// never looks into (the command line, image, environment, name and labels).
+// JobSpec is a job as the state machine sees it: what matching needs, and a payload that it never reads
+// (the command line, image, environment, name and labels).
 type JobSpec struct {
 	Num         uint64 // the job is Site.Num with the command's site
 	Count       uint32 // tasks, 1 … MaxCount
 	Need        Resources
-	Image       bool  // the payload names a container image to run it in
+	Image       bool  // the payload names a container image to run the tasks in
 	TimeoutMs   int64 // 0 = none
 	MaxAttempts uint32
 	OnLoss      OnLoss
 	Priority    int32
-	Only, Not   []string // sites; sorted, unique
-	// Selectors are what a machine's labels must satisfy, all of them, each in the
-	// form of Selector.String; sorted, unique.
+	Only, Not   []string // site names; sorted, unique
+	// Selectors must all be satisfied by a machine's labels. Each has the form of Selector.String;
+	// sorted, unique.
 	Selectors []string `json:",omitempty"`
-	CreatedMs int64    // unix milliseconds, for people
+	CreatedMs int64    // unix milliseconds, for people to read
 	Payload   []byte
 }
 
@@ -34,20 +34,24 @@ type OnLoss uint8
 
 // The three answers to a loss; Fenced is the default.
 const (
-	Fenced    OnLoss = iota // requeued once its attempt must have stopped
-	Immediate               // requeued at the first hint, and at a loss whatever its attempt's stop bound; attempts may overlap
-	Never                   // ends as lost
+	// Fenced requeues the task once its attempt must have stopped.
+	Fenced OnLoss = iota
+	// Immediate requeues it at the first hint, and at a loss whatever its attempt's stop bound;
+	// attempts may overlap.
+	Immediate
+	// Never ends the task as lost.
+	Never
 )
 
 // Cancel ends a job of the command's own site, or one task of it.
 type Cancel struct {
 	Job  JobID
 	Task int64 // −1 = all
-	// At is the site whose broker was asked for it; empty: the owner's.
+	// At is the site whose broker was asked for it; empty means the owner's.
 	At string
 }
 
-// Validate checks every job, and that together they fit into a command.
+// Validate checks every job, and that together they fit into one command.
 func (b *Submit) Validate() error {
 	if err := within("jobs", int64(len(b.Jobs)), 0, MaxJobsPerSubmit); err != nil {
 		return err
@@ -91,14 +95,14 @@ func (b *Cancel) Validate() error {
 	return firstError(inJob(b.Job), within("task", b.Task, -1, MaxCount-1))
 }
 
-// MaxSubmit bounds the SizeBounds of a Submit's jobs together, so that the
-// command stays below MaxCommand.
+// MaxSubmit bounds the sum of the SizeBounds of a Submit's jobs, so that the command stays below
+// MaxCommand.
 const MaxSubmit = MaxCommand - 1024
 
-// SizeBound returns an upper bound of the bytes that the job takes in an
-// encoded command, for those who fill Submits.
+// SizeBound returns an upper bound of the bytes that the job takes in an encoded command. Callers that
+// fill Submits use it.
 func (j *JobSpec) SizeBound() int {
-	const numbers = 15 * 10 // each field, and each list's length, as the longest varint
+	const numbers = 15 * 10 // every field, and every list's length, as the longest varint
 	size := numbers + len(j.Payload)
 	for _, list := range [...][]string{j.Only, j.Not} {
 		for _, s := range list {

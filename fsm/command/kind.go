@@ -3,30 +3,30 @@ package command
 // Kind numbers a command on the wire. Numbers are never reused.
 type Kind uint8
 
-// The commands. A kind that comes after a release needs an apply version that allows it.
+// The commands. A kind added after a release needs an apply version that allows it.
 const (
 	KindGenesis   Kind = 1  // the first entry of a federation
-	KindRegister  Kind = 2  // a broker presents itself (a new incarnation)
+	KindRegister  Kind = 2  // a broker introduces itself (a new incarnation)
 	KindSubmit    Kind = 3  // publish jobs
-	KindOffer     Kind = 4  // the capacity a site exposes now
+	KindOffer     Kind = 4  // the capacity that a site exposes now
 	KindStarted   Kind = 5  // attempts began to run
 	KindComplete  Kind = 6  // attempts ended
-	KindDecline   Kind = 7  // a site cannot run what it was assigned
-	KindCancel    Kind = 8  // the owner wants a job, or one task, ended
+	KindDecline   Kind = 7  // a site cannot run what was assigned to it
+	KindCancel    Kind = 8  // the owner ends a job, or one task
 	KindUsage     Kind = 9  // what a site ran for itself outside the log
-	KindSiteLost  Kind = 10 // the leader found a site's lease expired
+	KindSiteLost  Kind = 10 // the leader found that a site's lease expired
 	KindForget    Kind = 11 // a lost or left site will not come back: its waiting jobs end
 	KindPolicy    Kind = 12 // change the federation's parameters
-	KindSuspect   Kind = 13 // rest or wake a site's offers (a hint, no loss)
+	KindSuspect   Kind = 13 // suspend or resume a site's offers (a hint, not a loss)
 	KindAddresses Kind = 14 // a site's addresses changed
-	KindLeave     Kind = 15 // a site goes by its own will, and may come back
+	KindLeave     Kind = 15 // a site leaves on its own, and may come back
 	KindBound     Kind = 16 // when attempts without a watchdog are certainly dead
-	KindRaise     Kind = 17 // go on by a newer apply version
-	KindRecover   Kind = 18 // go on without the voters that are lost for good
+	KindRaise     Kind = 17 // continue with a newer apply version
+	KindRecover   Kind = 18 // continue without the voters that are permanently lost
 	KindClose     Kind = 19 // why a site lends nothing, or that it lends again
 )
 
-// LastKind is the greatest one.
+// LastKind is the greatest kind.
 const LastKind = KindClose
 
 // Kind implements Body.

@@ -8,32 +8,33 @@ import (
 	"strings"
 )
 
-// Bounds of labels and selectors. Names are as Kubernetes has them, so that what
-// it calls its nodes can be taken over.
+// Bounds of labels and selectors. Names follow the rules of Kubernetes, so that the labels of its nodes
+// can be used.
 const (
-	// MaxLabels of one machine, and MaxLabelText bytes of all of them.
+	// MaxLabels bounds the labels of one machine, MaxLabelText the bytes of all of them.
 	MaxLabels    = 32
 	MaxLabelText = 2048
-	// MaxLabelKey bytes of a key: a prefix, a slash, and MaxLabelValue for the rest.
+	// MaxLabelKey bounds the bytes of a key: a prefix, a slash, and MaxLabelValue for the rest.
 	MaxLabelKey = 128
-	// MaxLabelValue bytes of a value.
+	// MaxLabelValue bounds the bytes of a value.
 	MaxLabelValue = 63
-	// MaxLabelSets different ones in one offer.
+	// MaxLabelSets bounds the different sets of labels in one offer.
 	MaxLabelSets = 1000
-	// MaxSelectors of one job, MaxSelectorText bytes and MaxSelectorValues of one.
+	// MaxSelectors bounds the selectors of one job, MaxSelectorText the bytes and MaxSelectorValues
+	// the values of one selector.
 	MaxSelectors      = 16
 	MaxSelectorText   = 512
 	MaxSelectorValues = 16
-	// MaxSlots bounds how many tasks a machine says it runs at once.
+	// MaxSlots bounds the tasks that a machine may run at once.
 	MaxSlots = 1_000_000
 )
 
-// Labels are what a site says of a machine, as text: KEY=VALUE in the order of the
-// keys, with commas between them; "" is none. So they have one form, can be
-// compared, and the machines of an offer that are alike share one text.
+// Labels are a machine's labels as its site states them, in one text: KEY=VALUE in the order of the
+// keys, separated by commas; "" means none. So they have one form, can be compared, and machines of an
+// offer with equal labels share one text.
 type Labels string
 
-// LabelsOf writes labels. The error names the first that is out of its bounds.
+// LabelsOf writes labels. The error names the first that is out of bounds.
 func LabelsOf(m map[string]string) (Labels, error) {
 	var b strings.Builder
 	for i, k := range slices.Sorted(maps.Keys(m)) {
@@ -88,10 +89,10 @@ func (l Labels) All() iter.Seq2[string, string] {
 // Label is one of a machine's labels.
 type Label struct{ Key, Value string }
 
-// Pairs are labels read apart, in the order of their keys.
+// Pairs are parsed labels, in the order of their keys.
 type Pairs []Label
 
-// Pairs reads the labels apart.
+// Pairs parses the labels.
 //
 // REQUIRES: they are valid.
 func (l Labels) Pairs() (pairs Pairs) {
@@ -112,17 +113,19 @@ func (p Pairs) Get(key string) (value string, ok bool) {
 
 func checkLabel(key, value string) error {
 	if !isLabelKey(key) {
-		return fmt.Errorf("%w: label %.140q has no key as Kubernetes has them: letters, digits, '-', '_' and '.', at most %d, "+
-			"perhaps behind a lower-case domain and '/', at most %d together", ErrOutOfBounds, key+"="+value, MaxLabelValue, MaxLabelKey)
+		return fmt.Errorf("%w: label %.140q has no key as Kubernetes has them: "+
+			"letters, digits, '-', '_' and '.', at most %d, perhaps behind a lower-case domain and '/', at most %d together",
+			ErrOutOfBounds, key+"="+value, MaxLabelValue, MaxLabelKey)
 	}
 	if !isLabelValue(value) {
-		return fmt.Errorf("%w: value %.80q of label %s: must be empty or letters, digits, '-', '_' and '.', at most %d, the first and last a letter or digit",
+		return fmt.Errorf("%w: value %.80q of label %s: must be empty or letters, digits, '-', '_' and '.', "+
+			"at most %d, the first and last a letter or digit",
 			ErrOutOfBounds, value, key, MaxLabelValue)
 	}
 	return nil
 }
 
-// isLabelKey: [PREFIX/]NAME, the prefix a domain in lower case.
+// isLabelKey reports whether key has the form [PREFIX/]NAME, the prefix a domain in lower case.
 func isLabelKey(key string) bool {
 	prefix, name, ok := strings.Cut(key, "/")
 	if !ok {

@@ -10,41 +10,39 @@ import (
 type Params struct {
 	Policy  string     `json:"policy"`
 	Running sched.Mode `json:"-"`
-	// PreferOwn: a task goes to a fitting free machine of its own site if there is one.
+	// PreferOwn gives a task to a fitting free machine of its own site if there is one.
 	PreferOwn bool `json:"prefer_own"`
-	// FixedOrder takes free machines in (site, name) order instead of the
-	// keyed random choice; for goldens.
+	// FixedOrder takes free machines in (site, name) order instead of the keyed random choice; for
+	// goldens.
 	FixedOrder bool `json:"fixed_order"`
-	// ClaimedHome has FAIRSHARE go by what sites say of their own users, too: what
-	// these take now counts as contributed, what they ran at home as used. That is
-	// the paper's rule and the simulator's; live nobody can check it.
+	// ClaimedHome makes FAIRSHARE include what sites report of their own users: what these use now
+	// counts as contributed, what they ran at home as used. That is the paper's rule and the
+	// simulator's; in a live federation nobody can check it.
 	ClaimedHome bool `json:"-"`
-	// ReserveAfterMs: a task that fits some machine's offer but found no room
-	// for this long gets a machine reserved, so that narrower tasks cannot
-	// starve it. 0 = off.
+	// ReserveAfterMs is how long a task that fits some machine's offer finds no room before a machine
+	// is reserved for it, so that smaller tasks cannot starve it. 0 = off.
 	ReserveAfterMs int64 `json:"reserve_after_ms"`
-	// RetainMs and RetainJobs bound how long and how many ended jobs of each site
-	// stay; see limits.kept.
+	// RetainMs and RetainJobs bound how long and how many ended jobs of each site are kept; see
+	// limits.kept.
 	RetainMs   int64 `json:"retain_ms"`
 	RetainJobs int64 `json:"retain_jobs"`
-	// DepartureMs after which a lost site's waiting jobs end as lost. 0 = never.
+	// DepartureMs is the time after which a lost site's waiting jobs end as lost. 0 = never.
 	DepartureMs int64 `json:"departure_ms"`
-	// Charge rates: weight = MilliCPU·RateCPU + MemMiB·RateMem + GPU·RateGPU.
+	// RateCPU, RateMem and RateGPU give a charge: weight = MilliCPU·RateCPU + MemMiB·RateMem + GPU·RateGPU.
 	RateCPU int64 `json:"rate_cpu"`
 	RateMem int64 `json:"rate_mem"`
 	RateGPU int64 `json:"rate_gpu"`
-	// QuantumMs is the length of a time quantum of the utilities: 1 live, 1000
-	// in the simulator. Changing it after genesis is refused.
+	// QuantumMs is the length of a time quantum of the utilities: 1 in a live federation, 1000 in the
+	// simulator. Changing it after genesis is refused.
 	QuantumMs int64 `json:"quantum_ms"`
-	// LeaseMs is how long a site's foreign attempts may run without word from
-	// the leader, MarginMs how much longer the leader waits before it gives the site
-	// up. Every site must use the same, so changing them after genesis is
-	// refused. 0 in the simulator: no leases.
+	// LeaseMs is how long a site's foreign attempts may run without a message from the leader;
+	// MarginMs is how much longer the leader waits before it declares the site lost. Every site must
+	// use the same values, so changing them after genesis is refused. 0 in the simulator: no leases.
 	LeaseMs  int64 `json:"lease_ms"`
 	MarginMs int64 `json:"margin_ms"`
 }
 
-// DefaultParams are those of a new live federation.
+// DefaultParams returns the parameters of a new live federation.
 func DefaultParams() Params {
 	return Params{
 		Policy: sched.Default, PreferOwn: true,
@@ -54,8 +52,8 @@ func DefaultParams() Params {
 	}
 }
 
-// Validate checks that the policy is known and every number in its bounds;
-// the error names the field and the bound.
+// Validate checks that the policy is known and that every number is within its bounds; the error names
+// the field and the bound.
 func (p Params) Validate() error {
 	if _, err := sched.New(p.Policy, p.Running); err != nil {
 		return fmt.Errorf("%w: %w", ErrOutOfBounds, err)

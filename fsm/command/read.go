@@ -23,7 +23,8 @@ func (r *reader) register() *Register {
 	r.uuid(&b.Node)
 	r.uuid(&b.Boot)
 	b.Known = list(r, "known", MaxKnown, len(b.Boot), (*reader).uuid)
-	b.HTTP, b.Peer, b.Gossip = r.string("http", MaxAddress), r.string("peer", MaxAddress), r.string("gossip", MaxAddress)
+	b.HTTP, b.Peer = r.string("http", MaxAddress), r.string("peer", MaxAddress)
+	b.Gossip = r.string("gossip", MaxAddress)
 	b.MaxVersion = r.uint32("max_version")
 	b.Held = list(r, "held", MaxHeld, minAttempt, (*reader).attempt)
 	b.Lost = list(r, "lost", MaxHeld, minAttempt, (*reader).attempt)
@@ -40,7 +41,9 @@ func (r *reader) job(j *JobSpec) {
 	j.Only = list(r, "only", MaxSiteNames, 1, (*reader).siteInto)
 	j.Not = list(r, "not", MaxSiteNames, 1, (*reader).siteInto)
 	j.CreatedMs = r.int("created_ms")
-	j.Selectors = list(r, "selectors", MaxSelectors, 1, func(r *reader, s *string) { *s = r.string("selector", MaxSelectorText) })
+	j.Selectors = list(r, "selectors", MaxSelectors, 1, func(r *reader, s *string) {
+		*s = r.string("selector", MaxSelectorText)
+	})
 	j.Payload = r.bytes("payload", MaxPayload)
 }
 
@@ -50,10 +53,12 @@ func (r *reader) offer() *Offer {
 	return b
 }
 
-// machines reads machines behind the labels that they share. Those stand in the
-// order of their first use, so there is one way to write them.
+// machines reads the label sets that machines share, then the machines. The sets come in the order of
+// their first use, so that there is only one way to write them.
 func (r *reader) machines() []Machine {
-	sets := list(r, "sets of labels", MaxLabelSets, 1, func(r *reader, l *Labels) { *l = Labels(r.string("labels", MaxLabelText)) })
+	sets := list(r, "sets of labels", MaxLabelSets, 1, func(r *reader, l *Labels) {
+		*l = Labels(r.string("labels", MaxLabelText))
+	})
 	used := 0
 	twice := map[Labels]bool{"": true}
 	for _, l := range sets {

@@ -7,18 +7,17 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// reader reads data[pos:end]. After the first error it reads zeros.
+// reader reads data[pos:end]. After the first error it returns zeros.
 type reader struct {
 	data     []byte
 	pos, end int
 	err      error
-	// sites are the last site names seen: most commands name few, many times.
+	// sites are the site names seen last: most commands repeat a few of them.
 	sites [4]string
 	next  uint8
 }
 
-// fail records the first error, with cause if there is one, and leaves
-// nothing to read.
+// fail records the first error, with its cause if there is one, and leaves nothing to read.
 func (r *reader) fail(cause error, format string, args ...any) {
 	if r.err != nil {
 		return
@@ -30,8 +29,8 @@ func (r *reader) fail(cause error, format string, args ...any) {
 	r.pos, r.end = 0, 0
 }
 
-// list reads a length and as many elements, each of which takes at least
-// least bytes. An empty list is nil.
+// list reads a length and that many elements, each of which takes at least least bytes. An empty list
+// is nil.
 func list[T any](r *reader, what string, most, least int, read func(*reader, *T)) []T {
 	n := r.count(what, most, least)
 	if n == 0 {
@@ -46,7 +45,7 @@ func list[T any](r *reader, what string, most, least int, read func(*reader, *T)
 	return items
 }
 
-// count reads a length of at most most that the rest of the input can hold.
+// count reads a length of at most most, and refuses it if that many cannot fit into the rest of the input.
 func (r *reader) count(what string, most, least int) int {
 	n := r.uint(what, uint64(most))
 	if left := r.end - r.pos; n > uint64(left/least) {
@@ -56,7 +55,7 @@ func (r *reader) count(what string, most, least int) int {
 	return int(n)
 }
 
-// bytes aliases the input.
+// bytes reads bytes, which alias the input.
 func (r *reader) bytes(what string, most int) []byte {
 	n := r.count(what, most, 1)
 	if n == 0 {
@@ -68,7 +67,7 @@ func (r *reader) bytes(what string, most int) []byte {
 
 func (r *reader) string(what string, most int) string { return string(r.bytes(what, most)) }
 
-// site reads a site's name; whether it can be one is for Validate to say.
+// site reads a site's name; Validate checks whether it is valid.
 func (r *reader) site() string {
 	b := r.bytes("site", 63)
 	for i := range r.sites {
@@ -117,9 +116,9 @@ func (r *reader) uint(what string, most uint64) uint64 {
 	return v
 }
 
-// number reads any varint in its shortest form.
+// number reads any varint, which must be in its shortest form.
 func (r *reader) number() uint64 {
-	if r.pos < r.end && r.data[r.pos] < 0x80 { // most are small
+	if r.pos < r.end && r.data[r.pos] < 0x80 { // most numbers are small
 		r.pos++
 		return uint64(r.data[r.pos-1])
 	}

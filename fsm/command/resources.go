@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Resources of one task, or free on one machine.
+// Resources are those of one task, or those free on one machine.
 type Resources struct {
 	MilliCPU int64 // 1000 = one core
 	MemMiB   int64 // 0 = no limit
@@ -17,7 +17,7 @@ func (r Resources) FitsIn(room Resources) bool {
 	return r.MilliCPU <= room.MilliCPU && r.MemMiB <= room.MemMiB && r.GPU <= room.GPU
 }
 
-// Greater returns the greater of both in every part.
+// Greater returns the greater of both for every part.
 func (r Resources) Greater(o Resources) Resources {
 	return Resources{max(r.MilliCPU, o.MilliCPU), max(r.MemMiB, o.MemMiB), max(r.GPU, o.GPU)}
 }
@@ -53,7 +53,7 @@ func (r Resources) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// memoryText writes MiB in the unit that people would, rounded to a tenth of it.
+// memoryText writes MiB in the unit that people would choose, rounded to a tenth of it.
 func memoryText(mib int64) string {
 	unit, size := "MiB", int64(1)
 	for _, larger := range []string{"GiB", "TiB"} {
@@ -64,7 +64,7 @@ func memoryText(mib int64) string {
 	return decimal((mib*10+size/2)/size, 10) + " " + unit
 }
 
-// decimal writes n/of, a power of ten, without zeros at its end.
+// decimal writes n/of without trailing zeros; of is a power of ten.
 func decimal(n, of int64) string {
 	text := fmt.Sprintf("%d.%0*d", n/of, len(fmt.Sprint(of))-1, n%of)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")

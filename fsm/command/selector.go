@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Selector is one requirement on a machine's labels, with the meaning it has in
-// Kubernetes:
+// Selector is one requirement on a machine's labels, with the meaning it has in Kubernetes:
 //
 //	KEY            there is such a label
 //	!KEY           there is none
@@ -17,17 +16,16 @@ import (
 //	KEY notin (A,B)  it has none of these values, or there is none
 type Selector struct {
 	Key    string
-	Values []string // sorted, unique; none: any value
+	Values []string // sorted, unique; none means any value
 	Not    bool
 }
 
-// Accepts reports whether a machine will do whose label Key has the value, or that
-// has no such label.
+// Accepts reports whether a machine qualifies whose label Key has the value, or that has no such label.
 func (r *Selector) Accepts(value string, present bool) bool {
 	return (present && (len(r.Values) == 0 || r.has(value))) != r.Not
 }
 
-// has reports whether a value is one of the selector's. Most have one or two.
+// has reports whether a value is one of the selector's. Most selectors have one or two.
 func (r *Selector) has(value string) bool {
 	if len(r.Values) <= 2 {
 		return slices.Contains(r.Values, value)
@@ -36,7 +34,7 @@ func (r *Selector) has(value string) bool {
 	return ok
 }
 
-// String is the selector's one form: ParseSelector gives it back.
+// String returns the selector's canonical form, which ParseSelector reads.
 func (r *Selector) String() string {
 	not, in := "", " in ("
 	if r.Not {
@@ -51,15 +49,16 @@ func (r *Selector) String() string {
 	return r.Key + in + strings.Join(r.Values, ",") + ")"
 }
 
-// ParseSelector reads a selector, with spaces where they do no harm and values in
-// any order. The error says what it should be, and wraps ErrOutOfBounds.
+// ParseSelector reads a selector, with spaces where they are harmless and values in any order. The
+// error says what it should be, and wraps ErrOutOfBounds.
 func ParseSelector(text string) (Selector, error) {
 	if len(text) > MaxSelectorText {
 		return Selector{}, within("bytes of a selector", int64(len(text)), 1, MaxSelectorText)
 	}
 	r, ok := readSelector(strings.Trim(text, " "))
 	if !ok || !isLabelKey(r.Key) {
-		return Selector{}, fmt.Errorf("%w: selector %.140q: must be KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (A,B) or KEY notin (A,B)", ErrOutOfBounds, text)
+		return Selector{}, fmt.Errorf("%w: selector %.140q: must be KEY, !KEY, KEY=VALUE, KEY!=VALUE, "+
+			"KEY in (A,B) or KEY notin (A,B)", ErrOutOfBounds, text)
 	}
 	slices.Sort(r.Values)
 	r.Values = slices.Compact(r.Values)
@@ -68,13 +67,15 @@ func ParseSelector(text string) (Selector, error) {
 			return Selector{}, err
 		}
 	}
-	if err := within("values of a selector", int64(len(r.Values)), 0, MaxSelectorValues); err != nil || len(r.Values) < 2 {
+	err := within("values of a selector", int64(len(r.Values)), 0, MaxSelectorValues)
+	if err != nil || len(r.Values) < 2 {
 		return r, err
 	}
-	return r, within("bytes of a selector", int64(len(r.String())), 1, MaxSelectorText) // spaces may have been added
+	// Writing the canonical form may have added spaces.
+	return r, within("bytes of a selector", int64(len(r.String())), 1, MaxSelectorText)
 }
 
-// readSelector takes the form apart; what the parts are is checked by others.
+// readSelector splits a selector into its parts, which ParseSelector checks.
 func readSelector(text string) (r Selector, ok bool) {
 	if key, isNot := strings.CutPrefix(text, "!"); isNot {
 		return Selector{Key: key, Not: true}, true
@@ -94,7 +95,7 @@ func readSelector(text string) (r Selector, ok bool) {
 	return r, true
 }
 
-// readList reads KEY in (A,B without the last parenthesis.
+// readList reads "KEY in (A,B", without the last parenthesis.
 func readList(text string) (r Selector, ok bool) {
 	head, list, ok := strings.Cut(text, "(")
 	words := strings.Fields(head)
@@ -111,7 +112,7 @@ func readList(text string) (r Selector, ok bool) {
 	return r, true
 }
 
-// CheckSelectors checks that every text is a selector in its one form, sorted and
+// CheckSelectors checks that every text is a selector in canonical form, and that they are sorted and
 // unique.
 func CheckSelectors(list []string) error {
 	if err := within("selectors", int64(len(list)), 0, MaxSelectors); err != nil {

@@ -70,10 +70,10 @@ func tooMany() map[string]string {
 	return m
 }
 
-// selectorForm is what a selector looks like.
+// selectorForm matches the canonical form of a selector.
 var selectorForm = regexp.MustCompile(`^(!?)([^!=( ]+)(?:(!?)=(.*)| (not)?in \((.*)\))?$`)
 
-// FuzzParseSelector: what is accepted has one form, which is accepted as it is.
+// FuzzParseSelector checks that whatever is accepted has one form, which is accepted unchanged.
 func FuzzParseSelector(f *testing.F) {
 	for _, seed := range []string{"a", "!a", "a=b", "a==b", "a != b", "a in (b,c)", "a notin ( b )", "x.y/z=1", "a in (b", "!=", "(", "a=("} {
 		f.Add(seed)

@@ -13,23 +13,26 @@ type Shape struct {
 	Image     bool       // it runs in a container image
 	Rules     []Selector // the selectors, by key
 	Only, Not []string   // sites; sorted, unique; never changed
-	Selectors []string   // likewise
+	Selectors []string   // sorted, unique; never changed
 }
 
 // Shape returns the requirement of the job's tasks; it shares the lists.
 //
 // REQUIRES: the job is valid.
 func (j *JobSpec) Shape() Shape {
-	return Shape{Need: j.Need, Image: j.Image, Rules: rulesOf(j.Selectors), Only: j.Only, Not: j.Not, Selectors: j.Selectors}
+	return Shape{
+		Need: j.Need, Image: j.Image, Rules: rulesOf(j.Selectors),
+		Only: j.Only, Not: j.Not, Selectors: j.Selectors,
+	}
 }
 
-// Allows reports whether the job may run at a site, by its sites.only and sites.not.
+// Allows reports whether the job may run at a site according to its sites.only and sites.not.
 func (j *JobSpec) Allows(site string) bool {
 	h := Shape{Only: j.Only, Not: j.Not}
 	return h.Allows(site)
 }
 
-// Admits reports whether the job's selectors are satisfied by a machine's labels.
+// Admits reports whether a machine's labels satisfy the job's selectors.
 //
 // REQUIRES: the job is valid.
 func (j *JobSpec) Admits(l Labels) bool {
@@ -40,13 +43,13 @@ func (j *JobSpec) Admits(l Labels) bool {
 	return h.Admits(l.Pairs())
 }
 
-// Bytes returns what the job takes of its site's quota of bytes.
+// Bytes returns how much the job uses of its site's quota of bytes.
 func (j *JobSpec) Bytes() uint64 {
 	h := Shape{Only: j.Only, Not: j.Not, Selectors: j.Selectors}
 	return h.Bytes() + uint64(len(j.Payload))
 }
 
-// Allows reports whether such tasks may run at a site.
+// Allows reports whether tasks of this requirement may run at a site.
 func (h *Shape) Allows(site string) bool {
 	if len(h.Only) > 0 {
 		if _, ok := slices.BinarySearch(h.Only, site); !ok {
@@ -61,8 +64,7 @@ func (h *Shape) Allows(site string) bool {
 	return true
 }
 
-// Admits reports whether a machine with these labels satisfies every selector:
-// one walk over both.
+// Admits reports whether a machine with these labels satisfies every selector. It walks both once.
 func (h *Shape) Admits(labels Pairs) bool {
 	for i := range h.Rules {
 		r := &h.Rules[i]
@@ -91,8 +93,7 @@ func (h *Shape) Unmet(labels Pairs) (n int) {
 	return n
 }
 
-// Lacking lists the selectors that labels do not satisfy, each with what is there
-// instead.
+// Lacking lists the selectors that labels do not satisfy, each with what the labels have instead.
 func (h *Shape) Lacking(labels Pairs) (lacks []string) {
 	for i := range h.Rules {
 		r := &h.Rules[i]
@@ -108,7 +109,7 @@ func (h *Shape) Lacking(labels Pairs) (lacks []string) {
 	return lacks
 }
 
-// Bytes returns what the lists of the requirement take.
+// Bytes returns how many bytes the lists of the requirement take.
 func (h *Shape) Bytes() (n uint64) {
 	for _, list := range [...][]string{h.Only, h.Not, h.Selectors} {
 		for _, text := range list {
@@ -118,7 +119,7 @@ func (h *Shape) Bytes() (n uint64) {
 	return n
 }
 
-// AppendKey appends what names the requirement: equal ones have equal keys.
+// AppendKey appends a key of the requirement: equal requirements have equal keys.
 func (h *Shape) AppendKey(b []byte) []byte {
 	b = binary.AppendVarint(b, h.Need.MilliCPU)
 	b = binary.AppendVarint(b, h.Need.MemMiB)
@@ -131,14 +132,17 @@ func (h *Shape) AppendKey(b []byte) []byte {
 		}
 	}
 	for _, text := range h.Selectors {
-		b = append(append(b, text...), '\n') // in no name, so it is none of not
+		b = append(append(b, text...), '\n') // no name has a newline, so this cannot be read as one of Not
 	}
 	return b
 }
 
 // Clone returns a copy that shares nothing with the command.
 func (h *Shape) Clone() Shape {
-	c := Shape{Need: h.Need, Image: h.Image, Only: cloneNames(h.Only), Not: cloneNames(h.Not), Selectors: cloneNames(h.Selectors)}
+	c := Shape{
+		Need: h.Need, Image: h.Image,
+		Only: cloneNames(h.Only), Not: cloneNames(h.Not), Selectors: cloneNames(h.Selectors),
+	}
 	c.Rules = rulesOf(c.Selectors)
 	return c
 }
@@ -151,14 +155,14 @@ func cloneNames(names []string) []string {
 	return out
 }
 
-// rulesOf reads valid selectors, in the order of their keys.
+// rulesOf parses valid selectors, in the order of their keys.
 func rulesOf(list []string) []Selector {
 	if len(list) == 0 {
 		return nil
 	}
 	rules := make([]Selector, 0, len(list))
 	for _, text := range list {
-		if r, err := ParseSelector(text); err == nil { // Validate has seen it
+		if r, err := ParseSelector(text); err == nil { // Validate has checked it
 			rules = append(rules, r)
 		}
 	}

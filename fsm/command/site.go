@@ -1,36 +1,35 @@
 package command
 
-// Register presents a broker. The state answers with the new incarnation and
-// the smallest job number it may use (Result.Incarnation, Result.NextJob).
-// Its ID has Incarnation 0 and Seq 0: it is made idempotent by Boot.
+// Register introduces a broker. The state answers with the new incarnation and the smallest job number
+// that the broker may use (Result.Incarnation, Result.NextJob). The ID of a Register has Incarnation 0
+// and Seq 0; Boot makes it idempotent.
 type Register struct {
-	Node [16]byte // identity of the data directory; a known name with another Node is refused
+	Node [16]byte // identity of the data directory; a known site name with another Node is refused
 	Boot [16]byte // one start of the process; the same Boot again gives the same incarnation
-	// Known are the Boots that the data directory remembers, this one included.
-	// If the site's latest is not among them, the directory is older than what
-	// the federation has seen (a backup was put back), and is refused: it may
-	// have forgotten what it promised. Empty: not checked.
+	// Known are the Boots that the data directory remembers, this one included. If the site's latest
+	// Boot is not among them, the directory is older than what the federation has seen (a backup was
+	// put back). Then it is refused: it may have forgotten what it promised. Empty: not checked.
 	Known [][16]byte
-	// Addresses host:port; Gossip may be empty.
+	// HTTP, Peer and Gossip are addresses host:port; Gossip may be empty.
 	HTTP, Peer, Gossip string
-	MaxVersion         uint32 // the newest apply version the broker knows
-	// Held are the attempts the site still answers for (running, or ended with
-	// the completion on its way). Lost are those it started and lost track of.
-	// What it was assigned before and names in neither was never started and
-	// goes back to the queue. A Lost one with a Bound goes back when that passes.
+	MaxVersion         uint32 // the newest apply version that the broker knows
+	// Held are the attempts that the site still answers for (running, or ended with the completion on
+	// its way). Lost are those that it started and lost track of. An attempt that it was assigned
+	// before and that is in neither list was never started and goes back to the queue. A lost one
+	// with a Bound goes back when the bound has passed.
 	Held, Lost []AttemptRef
 }
 
 // Addresses updates where a site's broker listens.
 type Addresses struct{ HTTP, Peer, Gossip string }
 
-// Leave parks the command's own site: its attempts have ended, its waiting jobs
-// stay withdrawn until it registers again or its departure period is over.
+// Leave parks the command's own site: its attempts have ended, and its waiting jobs stay withdrawn until
+// it registers again or its departure period is over.
 type Leave struct{}
 
-// Suspect rests (On) or wakes a site's offers. It is a hint: what runs there goes on.
-// On also returns the site's Immediate tasks for others to the queue, where they wait
-// until another site takes them or the suspicion is taken back.
+// Suspect suspends (On) or resumes a site's offers. It is a hint: what runs there continues. On also
+// returns the Immediate tasks that the site runs for others to the queue, where they wait until another
+// site takes them or the suspicion is withdrawn.
 type Suspect struct {
 	Site        string
 	Incarnation uint64
@@ -68,8 +67,8 @@ func (b *SiteLost) Validate() error { return inSite("site", b.Site) }
 // Validate checks the site's name.
 func (b *Forget) Validate() error { return inSite("site", b.Site) }
 
-// Close says why the command's own site lends nothing, or, with NotClosed, that it
-// lends again. It changes nothing but what is told of the site.
+// Close says why the command's own site lends nothing or, with NotClosed, that it lends again. It changes
+// nothing but what is shown of the site.
 type Close struct{ Why Closure }
 
 // Closure is why a site lends nothing.
@@ -82,12 +81,12 @@ const (
 	ClosedLeaving                 // it leaves the federation
 	ClosedDisk                    // its broker's disk is full
 	ClosedTrouble                 // none of its machines can start tasks
-	LastClosure   = ClosedTrouble // the greatest one
+	LastClosure   = ClosedTrouble // the greatest closure
 )
 
 var closureNames = [...]string{"", "draining", "leaving", "disk-full", "trouble"}
 
-// String is the closure's name in the API; empty for NotClosed.
+// String returns the closure's name in the API; empty for NotClosed.
 func (c Closure) String() string {
 	if int(c) < len(closureNames) {
 		return closureNames[c]

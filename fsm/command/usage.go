@@ -1,14 +1,14 @@
 package command
 
-// Usage reports runs outside the log, in order: applied only if Batch is one
-// more than the site's last. Rows are bounded by MaxUsageRows.
+// Usage reports runs outside the log, in order: it is applied only if Batch is one more than the site's
+// last. MaxUsageRows bounds the rows.
 type Usage struct {
 	Batch uint64
 	Rows  []UsageRow
 }
 
-// UsageRow is one ended home run. s = entry time − AgoMs − RunMs, e = s + RunMs but not
-// after the entry, r = s − WaitMs; s and r are not below 0.
+// UsageRow is one ended home run. Its start s = entry time − AgoMs − RunMs; its end e = s + RunMs, but
+// not after the entry; its request r = s − WaitMs. s and r are not below 0.
 type UsageRow struct {
 	Job                  uint64
 	Task                 uint32

@@ -1,14 +1,14 @@
 package store
 
-// Fenwick is a tree of prefix sums over weights ≥ 0: set, total and find cost
-// O(log n). It is derived data and never in a snapshot.
+// Fenwick is a tree of prefix sums over weights ≥ 0: Set and Find cost O(log n). It is derived data and
+// never part of a snapshot.
 type Fenwick struct {
 	sums    []int64 // 1-based partial sums
 	weights []int64
 	total   int64
 }
 
-// Reset gives it n weights of 0.
+// Reset sets the tree to n weights of 0.
 func (f *Fenwick) Reset(n int) {
 	if cap(f.sums) >= n+1 {
 		f.sums, f.weights = f.sums[:n+1], f.weights[:n]
@@ -39,8 +39,8 @@ func (f *Fenwick) Set(i int, w int64) {
 	}
 }
 
-// Find returns the position whose weights, laid end to end, cover r, and how
-// far into it r lies.
+// Find returns the position whose weight covers r when the weights are laid end to end, and how far
+// into that weight r lies.
 //
 // REQUIRES: 0 ≤ r < total.
 func (f *Fenwick) Find(r int64) (pos int, rest int64) {

@@ -1,10 +1,9 @@
 package store
 
-// Heap is a binary heap. It serves what container/heap does, but puts no entry on Go's
-// heap by itself.
+// Heap is a binary heap. Unlike container/heap it does not allocate its entries one by one.
 type Heap[T any] struct {
 	Before func(a, b *T) bool // reports whether a leaves before b; no two may be equal
-	Moved  func(x T, to int)  // is told each place that an entry takes, −1 as it leaves; may be nil
+	Moved  func(x T, to int)  // is called with each place that an entry takes, −1 as it leaves; may be nil
 	items  []T
 }
 
@@ -16,22 +15,22 @@ func (h *Heap[T]) Len() int { return len(h.items) }
 // REQUIRES: there is one.
 func (h *Heap[T]) First() *T { return &h.items[0] }
 
-// At returns the entry at a place: after the one at (i−1)/2.
+// At returns the entry at a place: it leaves after the one at (i−1)/2.
 func (h *Heap[T]) At(i int) *T { return &h.items[i] }
 
-// Clear takes all entries out, and tells nobody.
+// Clear removes all entries without calling Moved.
 func (h *Heap[T]) Clear() { h.items = h.items[:0] }
 
-// Push enters an entry.
+// Push adds an entry.
 func (h *Heap[T]) Push(x T) {
 	h.items = append(h.items, x)
 	h.lift(len(h.items) - 1)
 }
 
-// Pop takes the first entry out.
+// Pop removes the first entry and returns it.
 func (h *Heap[T]) Pop() T { return h.Remove(0) }
 
-// Remove takes out the entry at a place.
+// Remove removes the entry at a place and returns it.
 func (h *Heap[T]) Remove(i int) T {
 	x, last := h.items[i], len(h.items)-1
 	h.items[i] = h.items[last]
@@ -44,7 +43,7 @@ func (h *Heap[T]) Remove(i int) T {
 	return x
 }
 
-// Fix puts the entry at a place where it belongs after it has changed.
+// Fix moves the entry at a place to where it belongs after it has changed.
 func (h *Heap[T]) Fix(i int) {
 	if !h.sink(i) {
 		h.lift(i)
@@ -61,7 +60,7 @@ func (h *Heap[T]) lift(i int) {
 	h.put(i, x)
 }
 
-// sink moves an entry toward the last, and reports whether it did.
+// sink moves an entry toward the last and reports whether it moved.
 func (h *Heap[T]) sink(i int) bool {
 	from, x := i, h.items[i]
 	for k := 2*i + 1; k < len(h.items); k = 2*i + 1 {

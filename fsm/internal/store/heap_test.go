@@ -10,7 +10,7 @@ import (
 
 type entry struct{ key, at int }
 
-// TestHeapAgainstSortedList enters, changes and takes out entries that know their places.
+// TestHeapAgainstSortedList adds, changes and removes entries that know their places.
 func TestHeapAgainstSortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inside []*entry

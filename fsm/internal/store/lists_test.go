@@ -151,8 +151,8 @@ func TestPagesAgainstMap(t *testing.T) {
 	})
 }
 
-// TestSortedListAgainstOnePiece compares it with a list in one piece; a copy does not
-// change with it.
+// TestSortedListAgainstOnePiece compares the list with one in a single piece, and checks that a copy
+// does not change with it.
 func TestSortedListAgainstOnePiece(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var l, copied Sorted[uint64]
@@ -168,7 +168,8 @@ func TestSortedListAgainstOnePiece(t *testing.T) {
 				}
 				i, ok := slices.BinarySearch(want, seq)
 				at := l.Search(func(o *uint64) bool { return *o >= seq })
-				if got := l.Get(at); l.Rank(at) != i || (got == nil) != (i == len(want)) || got != nil && *got != want[i] {
+				if got := l.Get(at); l.Rank(at) != i || (got == nil) != (i == len(want)) ||
+					got != nil && *got != want[i] {
 					rt.Fatalf("%d is at %v, should be at %d", seq, at, i)
 				}
 				switch {
@@ -189,7 +190,8 @@ func TestSortedListAgainstOnePiece(t *testing.T) {
 		}
 		from := rapid.Uint64Range(0, 8000).Draw(rt, "from")
 		i, _ := slices.BinarySearch(want, from)
-		if got := elements(l.From(l.Search(func(o *uint64) bool { return *o >= from }))); !slices.Equal(got, want[i:]) || l.Len() != len(want) {
+		got := elements(l.From(l.Search(func(o *uint64) bool { return *o >= from })))
+		if !slices.Equal(got, want[i:]) || l.Len() != len(want) {
 			rt.Fatalf("%d from %d on, should be %d of %d", len(got), from, len(want)-i, len(want))
 		}
 		n, step := rapid.IntRange(0, len(want)).Draw(rt, "n"), rapid.IntRange(1, 700).Draw(rt, "each")
@@ -200,13 +202,14 @@ func TestSortedListAgainstOnePiece(t *testing.T) {
 		if got := elements(l.Sample(n, step)); !slices.Equal(got, some) {
 			rt.Fatalf("each %d of %d are %v, should be %v", step, n, got, some)
 		}
-		if first, last := l.First(), l.Final(); len(want) == 0 && (first != nil || last != nil) || len(want) > 0 && (*first != want[0] || *last != want[len(want)-1]) {
+		if first, last := l.First(), l.Final(); len(want) == 0 && (first != nil || last != nil) ||
+			len(want) > 0 && (*first != want[0] || *last != want[len(want)-1]) {
 			rt.Fatal("first or last")
 		}
 	})
 }
 
-// TestStackAgainstASlice compares it with one.
+// TestStackAgainstASlice compares the stack with a slice.
 func TestStackAgainstASlice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var s Stack

@@ -7,34 +7,32 @@ import (
 	"sort"
 )
 
-// pageSize is how many records a page holds; a page is what one write after a
-// snapshot copies.
+// pageSize is how many records a page holds; the first write to a page after a snapshot copies it.
 const pageSize = 64
 
-// page is the records whose keys share all but the low six bits. What is asked of each
-// key first stands in the table, beside the number: the records are far from it.
+// page is the records whose keys share all but the low six bits. used and epoch are read for every key,
+// so they stand in the table beside the number; the records are elsewhere in memory.
 type page[T any] struct {
 	no    uint64       // key / pageSize
 	used  uint64       // bit i: items[i] is present
-	epoch uint64       // items may be written in place in this epoch only
+	epoch uint64       // items may be written in place only in this epoch
 	items *[pageSize]T // nil while none is present
 }
 
-// Pages stores records by number with copy-on-write: a copy of the page table
-// is a point-in-time snapshot of all records, if the owner then raises its
-// epoch. Keys need not be dense, but pages that are mostly empty cost their
-// full size.
+// Pages stores records by number with copy-on-write: a copy of the page table is a point-in-time
+// snapshot of all records if the owner then raises its epoch. Keys need not be dense, but a page costs
+// its full size even if it is mostly empty.
 type Pages[T any] struct {
 	list  []page[T] // sorted by no
 	n     int
-	empty int // pages without records: they leave together, for each moves those behind it
+	empty int // pages without records; they are removed together, since each removal moves those behind it
 }
 
-// Len returns how many records there are.
+// Len returns the number of records.
 func (p *Pages[T]) Len() int { return p.n }
 
-// find returns the position of page no, or where it would be inserted. Without gaps a
-// page stands where its number says.
+// find returns the position of page no, or where it would be inserted. Without gaps a page is at the
+// position that its number gives.
 func (p *Pages[T]) find(no uint64) (int, bool) {
 	if len(p.list) > 0 {
 		if i := no - p.list[0].no; i < uint64(len(p.list)) && p.list[i].no == no {
@@ -44,7 +42,7 @@ func (p *Pages[T]) find(no uint64) (int, bool) {
 	return p.search(no)
 }
 
-// search is find where gaps have moved pages left.
+// search is find for tables where gaps have moved pages to the left.
 func (p *Pages[T]) search(no uint64) (int, bool) {
 	last := len(p.list) - 1
 	if last < 0 || no > p.list[last].no {
@@ -66,8 +64,7 @@ func (p *Pages[T]) Get(key uint64) *T {
 	return &p.list[i].items[key%pageSize]
 }
 
-// Mut returns the record for writing in this epoch, or nil. Pointers from get
-// may be stale afterwards.
+// Mut returns the record for writing in this epoch, or nil. Pointers from Get may be stale afterwards.
 func (p *Pages[T]) Mut(key, epoch uint64) *T {
 	i, ok := p.find(key / pageSize)
 	if !ok || p.list[i].used>>(key%pageSize)&1 == 0 {
@@ -79,7 +76,7 @@ func (p *Pages[T]) Mut(key, epoch uint64) *T {
 	return &p.list[i].items[key%pageSize]
 }
 
-// own makes a page writable.
+// own makes a page writable in an epoch.
 func (pg *page[T]) own(epoch uint64) {
 	if pg.epoch == epoch && pg.items != nil {
 		return
@@ -126,7 +123,7 @@ func (p *Pages[T]) Drop(key, epoch uint64) {
 	pg.items[key%pageSize] = zero
 }
 
-// prune drops empty pages: those before all others, and all once they are many.
+// prune drops empty pages: those before all others, and all of them once they are many.
 func (p *Pages[T]) prune() {
 	for len(p.list) > 0 && p.list[0].used == 0 {
 		p.list = p.list[1:]
@@ -138,7 +135,7 @@ func (p *Pages[T]) prune() {
 	}
 }
 
-// Frozen returns a table that later writes in a new epoch do not change.
+// Frozen returns a table that writes in later epochs do not change.
 func (p *Pages[T]) Frozen() Pages[T] {
 	return Pages[T]{list: slices.Clone(p.list), n: p.n, empty: p.empty}
 }

@@ -2,12 +2,11 @@ package store
 
 import "slices"
 
-// NumRange is a set of job numbers as sorted, disjoint, non-adjacent ranges.
-// It is persistent: changes that touch a range make a new slice, so a
-// snapshot may keep the old one.
+// NumRange is a set of job numbers as sorted, disjoint, non-adjacent ranges. It is persistent: a change
+// that touches a range makes a new slice, so a snapshot may keep the old one.
 type NumRange []Span
 
-// Span is [from, to].
+// Span is the range From…To, both included.
 type Span struct{ From, To uint64 }
 
 // Has reports whether n is in the set.
@@ -16,7 +15,7 @@ func (r NumRange) Has(n uint64) bool {
 	return ok || i > 0 && r[i-1].To >= n
 }
 
-// find returns the first span with from ≥ n, and whether it starts at n.
+// find returns the first span with From ≥ n, and whether it starts at n.
 func (r NumRange) find(n uint64) (int, bool) {
 	return slices.BinarySearchFunc(r, n, func(s Span, n uint64) int {
 		switch {
@@ -29,8 +28,8 @@ func (r NumRange) find(n uint64) (int, bool) {
 	})
 }
 
-// With returns the set and all of nums, which it sorts: one walk over both, however
-// many they are.
+// With returns the set together with all of nums, which it sorts. It walks both once, however many there
+// are.
 func (r NumRange) With(nums []uint64) NumRange {
 	slices.Sort(nums)
 	out := make(NumRange, 0, len(r)+len(nums))

@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// MostPiece is how many elements a piece of a sorted list has at most.
+// MostPiece is the greatest number of elements in a piece of a sorted list.
 const MostPiece = 512
 
-// Sorted is a list in an order that those know who search in it. A long one is kept in
-// pieces, so that a change in the middle of millions moves little: one entry may hold
-// ten thousand such changes. The zero value is empty; a nil one is, for reading.
+// Sorted is a list whose order its callers know. A long list is kept in pieces, so that a change in the
+// middle of millions moves little: one entry may cause ten thousand such changes. The zero value is
+// empty; a nil list reads as empty.
 type Sorted[T any] struct {
-	last []T        // the last piece: what comes in order is appended here. Invariant: empty only if all is
-	many *pieces[T] // those before it, nil = none
+	last []T        // the last piece; appended to. Invariant: empty only if the list is
+	many *pieces[T] // the pieces before it, nil = none
 }
 
-// pieces are all of a long list but its last piece.
+// pieces are all pieces of a long list except the last.
 type pieces[T any] struct {
-	list [][]T // Invariant: not empty, and none of them is, or is longer than MostPiece
+	list [][]T // Invariant: not empty, and each piece has 1 to MostPiece elements
 	n    int
 }
 
 // Place is a place in a list: an element, or the end.
 type Place struct{ piece, at int }
 
-// Len returns how many elements there are.
+// Len returns the number of elements.
 func (l *Sorted[T]) Len() int {
 	switch {
 	case l == nil:
@@ -39,7 +39,7 @@ func (l *Sorted[T]) Len() int {
 // InPieces reports whether the list is kept in pieces.
 func (l *Sorted[T]) InPieces() bool { return l.many != nil }
 
-// before returns how many pieces stand before the last one.
+// before returns the number of pieces before the last one.
 func (l *Sorted[T]) before() int {
 	if l.many == nil {
 		return 0
@@ -86,7 +86,7 @@ func (l *Sorted[T]) End() Place {
 	return Place{l.before(), len(l.last)}
 }
 
-// Prev returns the place before one, where get finds nil if that was the first.
+// Prev returns the place before one. If that was the first, Get finds nil there.
 func (l *Sorted[T]) Prev(at Place) Place {
 	if at.at == 0 && at.piece > 0 {
 		return Place{at.piece - 1, len(l.many.list[at.piece-1]) - 1}
@@ -94,8 +94,8 @@ func (l *Sorted[T]) Prev(at Place) Place {
 	return Place{at.piece, at.at - 1}
 }
 
-// Search returns the place of the first element that is past what is looked for. past
-// holds for none before that, and for all behind.
+// Search returns the place of the first element for which past holds. past must not hold for any
+// element before it and must hold for all behind it.
 func (l *Sorted[T]) Search(past func(*T) bool) Place {
 	switch {
 	case l == nil:
@@ -124,8 +124,7 @@ func (l *Sorted[T]) Search(past func(*T) bool) Place {
 	return Place{i, searchPiece(list[i], past)}
 }
 
-// searchPiece is search in one piece. As a rule what is looked for is behind all of it,
-// or the first.
+// searchPiece is Search in one piece. Usually the place is behind all of it, or the first.
 func searchPiece[T any](p []T, past func(*T) bool) int {
 	n := len(p)
 	switch {
@@ -146,7 +145,7 @@ func searchPiece[T any](p []T, past func(*T) bool) int {
 	return i
 }
 
-// Insert enters an element before a place, or at the end.
+// Insert inserts an element before a place, or at the end.
 func (l *Sorted[T]) Insert(at Place, v T) {
 	n := l.before()
 	switch {
@@ -154,14 +153,14 @@ func (l *Sorted[T]) Insert(at Place, v T) {
 		l.many.insert(at, v)
 	case len(l.last) < MostPiece:
 		l.last = slices.Insert(l.last, at.at, v)
-	default: // it is full
+	default: // the last piece is full
 		if l.many == nil {
 			l.many = &pieces[T]{}
 		}
 		l.many.list = append(l.many.list, l.last)
 		l.many.n += len(l.last)
 		l.last = make([]T, 0, MostPiece)
-		if at.at == MostPiece { // as a rule they come in order
+		if at.at == MostPiece { // elements usually come in order
 			l.last = append(l.last, v)
 			return
 		}
@@ -176,8 +175,8 @@ func (l *Sorted[T]) Insert(at Place, v T) {
 	}
 }
 
-// split takes the second half out of a full piece; what it returns is read before the
-// piece is written to.
+// split takes the second half out of a full piece. The caller must read the result before it writes to
+// the piece.
 func (m *pieces[T]) split(i int) []T {
 	p := m.list[i]
 	half := len(p) / 2
@@ -199,7 +198,7 @@ func (m *pieces[T]) insert(at Place, v T) {
 	m.list[at.piece] = slices.Insert(m.list[at.piece], at.at, v)
 }
 
-// Remove takes out the element at a place.
+// Remove removes the element at a place.
 func (l *Sorted[T]) Remove(at Place) {
 	m := l.many
 	if n := l.before(); at.piece < n {
@@ -218,8 +217,7 @@ func (l *Sorted[T]) Remove(at Place) {
 	}
 }
 
-// cutOut removes one element in place, and moves the shorter side: as a rule the first
-// goes.
+// cutOut removes one element in place and moves the shorter side: usually the first element is removed.
 func cutOut[T any](p []T, k int) []T {
 	if k >= len(p)/2 {
 		return slices.Delete(p, k, k+1)
@@ -250,7 +248,7 @@ func (l *Sorted[T]) From(at Place) iter.Seq[*T] {
 // All yields the elements in order, for reading only.
 func (l *Sorted[T]) All() iter.Seq[*T] { return l.From(Place{}) }
 
-// Rank returns how many elements stand before a place.
+// Rank returns how many elements are before a place.
 func (l *Sorted[T]) Rank(at Place) int {
 	n := at.at
 	for i := range at.piece {
@@ -259,8 +257,7 @@ func (l *Sorted[T]) Rank(at Place) int {
 	return n
 }
 
-// Nth returns the place behind so many elements, where get finds nil if there are no
-// more.
+// Nth returns the place behind the first n elements. If there are no more, Get finds nil there.
 func (l *Sorted[T]) Nth(n int) Place {
 	for i := range l.before() {
 		p := l.many.list[i]
@@ -272,7 +269,7 @@ func (l *Sorted[T]) Nth(n int) Place {
 	return Place{l.before(), n}
 }
 
-// Sort puts all elements in order; those that are equal stay as they are.
+// Sort sorts all elements; equal elements keep their order.
 func (l *Sorted[T]) Sort(compare func(a, b T) int) {
 	all := make([]T, 0, l.Len())
 	for v := range l.All() {
@@ -285,10 +282,10 @@ func (l *Sorted[T]) Sort(compare func(a, b T) int) {
 	}
 }
 
-// Sample yields each step-th of the first n elements, for reading only.
+// Sample yields every step-th of the first n elements, for reading only.
 func (l *Sorted[T]) Sample(n, step int) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
-		at := 0 // the next one, from the begin of the piece
+		at := 0 // the next one to yield, counted from the beginning of the piece
 		for i := range l.before() + 1 {
 			p := l.piece(i)
 			for ; at < min(n, len(p)); at += step {
@@ -301,7 +298,7 @@ func (l *Sorted[T]) Sample(n, step int) iter.Seq[*T] {
 	}
 }
 
-// Clone returns a list of its own.
+// Clone returns a list that shares nothing with l.
 func (l *Sorted[T]) Clone() Sorted[T] {
 	out := Sorted[T]{last: slices.Clone(l.last)}
 	if l.many != nil {

@@ -1,13 +1,13 @@
 package store
 
-// Stack is numbers, last in, first out. It grows by pieces: an array of millions would
-// be copied whole, in the entry in which it is full.
+// Stack is a stack of numbers. It grows in pieces: an array of millions would be copied as a whole in the
+// entry that fills it.
 type Stack struct {
-	pieces []*[MostPiece]uint64 // at most one that is not needed now
+	pieces []*[MostPiece]uint64 // at most one more than needed
 	n      int
 }
 
-// Push enters a number.
+// Push adds a number.
 func (s *Stack) Push(v uint64) {
 	if s.n/MostPiece == len(s.pieces) {
 		s.pieces = append(s.pieces, new([MostPiece]uint64))
@@ -16,7 +16,7 @@ func (s *Stack) Push(v uint64) {
 	s.n++
 }
 
-// Pop returns the latest number; false: there is none.
+// Pop removes the latest number and returns it; ok is false if there is none.
 func (s *Stack) Pop() (v uint64, ok bool) {
 	if s.n == 0 {
 		return 0, false

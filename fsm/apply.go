@@ -8,13 +8,12 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// Apply executes one entry: it moves log time, executes the commands in order
-// and then matches what waits with what is free. It returns one result per
-// command. The entry's number is one more than the last one's, whatever it holds.
+// Apply executes one entry: it moves the log's time, executes the commands in order, and then matches
+// what waits with what is free. It returns one result per command. The entry's number is one more than
+// that of the last entry, whatever it holds.
 //
-// An error means that the entry cannot be understood by this code, or goes by an
-// apply version that it does not know (ErrNewVersion); the state is unchanged and
-// the node must stop.
+// An error means that this code does not understand the entry, or that an apply version is in force
+// that it does not know (ErrNewVersion). Then the state is unchanged and the node must stop.
 func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	if err := s.checkVersion(); err != nil {
 		return nil, fmt.Errorf("apply entry %d: %w", s.index+1, err)
@@ -32,7 +31,7 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 		s.advanceTerm(b.Term)
 	} else {
 		s.advance(b.Term, b.Elapsed)
-		s.depart() // not beside work that is left, though parameters may call for it
+		s.depart() // not while work is left, though parameters may call for it
 	}
 	s.expire()
 	s.steps.ended(0)
@@ -50,9 +49,9 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	return results, nil
 }
 
-// goOn does what an entry does after its commands, as far as the bound of steps
-// lets it; still: it has none, and is the same moment as the last entry; resumes: that
-// one's match goes on, with nothing done before.
+// goOn does an entry's work after its commands, as far as the bound of steps allows. still says that the
+// entry has no commands and is the same moment as the last one; resumes says that it continues that
+// entry's match, with nothing done before.
 func (s *State) goOn(still, resumes bool) {
 	s.indexSites()
 	s.countReturned()
@@ -73,18 +72,19 @@ func (s *State) goOn(still, resumes bool) {
 	s.retain()
 }
 
-// checkKnown reports a command that this version cannot execute.
+// checkKnown returns an error for a command that this version cannot execute.
 func checkKnown(c *command.Command) error {
 	switch c.Body.(type) {
-	case *command.Genesis, *command.Register, *command.Submit, *command.Offer, *command.Started, *command.Complete, *command.Decline, *command.Cancel, *command.Usage,
-		*command.SiteLost, *command.Forget, *command.SetParams, *command.Suspect, *command.Addresses, *command.Leave, *command.Bound, *command.Raise, *command.Recover, *command.Close:
+	case *command.Genesis, *command.Register, *command.Submit, *command.Offer, *command.Started,
+		*command.Complete, *command.Decline, *command.Cancel, *command.Usage, *command.SiteLost,
+		*command.Forget, *command.SetParams, *command.Suspect, *command.Addresses, *command.Leave,
+		*command.Bound, *command.Raise, *command.Recover, *command.Close:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
 }
 
-// advance moves log time by the leader's clock (D3). Time stands still before
-// genesis.
+// advance moves the log's time by the leader's clock (D3). Before genesis time does not move.
 func (s *clock) advance(term uint64, elapsed int64) {
 	if term < s.term {
 		return
@@ -96,15 +96,14 @@ func (s *clock) advance(term uint64, elapsed int64) {
 	s.time = max(s.time, min(s.termBase+elapsed, s.time+command.MaxStep, sched.MaxNow))
 }
 
-// advanceTerm notes a new leader's term: its clock counts from now.
+// advanceTerm records a new leader's term, whose clock counts from now.
 func (s *clock) advanceTerm(term uint64) {
 	if term > s.term {
 		s.term, s.termBase = term, s.time
 	}
 }
 
-// execute gives a command's result: the recorded one for a repeat, else that of
-// executing it.
+// execute returns a command's result: the recorded one for a repeat, otherwise that of executing it.
 func (s *State) execute(c *command.Command, elapsed int64) command.Result {
 	if c.Validate() != nil {
 		return command.Result{Code: command.OutOfRange, Index: s.index}
@@ -169,7 +168,7 @@ func (s *State) dispatch(x *site, body command.Body) command.Result {
 	return command.Result{}
 }
 
-// genesis founds the federation; a repeat of the same genesis is one.
+// genesis founds the federation. A repeat of the same genesis succeeds.
 func (s *State) genesis(c *command.Genesis, elapsed int64) command.Result {
 	switch {
 	case s.founded != 0 && s.federation == c.Federation:
@@ -207,14 +206,13 @@ func (s *State) setParams(c *command.SetParams) command.Result {
 func (s *State) useParams(p command.Params) {
 	changed := s.params.Policy != p.Policy
 	s.params, s.newParams = p, true
-	s.policy, _ = sched.New(p.Policy, p.Running) // Validate has tried it
+	s.policy, _ = sched.New(p.Policy, p.Running) // Validate has checked it
 	if changed {
 		s.dropWaits()
 	}
 }
 
-// heedParams has the sites heed new parameters: once an entry, however often these were
-// set in it.
+// heedParams recomputes what depends on the parameters, once an entry, however often it set them.
 func (s *State) heedParams() {
 	if !s.newParams {
 		return

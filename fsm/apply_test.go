@@ -21,7 +21,9 @@ func TestSubmitOfferMatchComplete(t *testing.T) {
 		t.Fatalf("the completion's entry should assign task 2: %+v", got)
 	}
 	w.at(2000)
-	w.must("b", &command.Complete{Attempts: []command.Ended{ended(got[0], command.Succeeded, 1500), ended(got[1], command.Failed, 500)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{
+		ended(got[0], command.Succeeded, 1500), ended(got[1], command.Failed, 500),
+	}})
 	j, _ := w.s.Job(command.JobID{Site: "a", Num: 1})
 	if j.State != TaskFailed || j.Counts[TaskSucceeded] != 2 || j.EndedMs != 2000 {
 		t.Fatalf("job %+v", j)
@@ -36,8 +38,8 @@ func TestSubmitOfferMatchComplete(t *testing.T) {
 	}
 }
 
-// TestARunOfNoTimeHasStarted: an end that comes before the report of the start
-// says whether there was one, however short it was; and 0 ms are not charged.
+// TestARunOfNoTimeHasStarted checks that an end that is reported before the start says whether there was a
+// start, however short the run was; 0 ms are not charged.
 func TestARunOfNoTimeHasStarted(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 2))

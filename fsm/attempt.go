@@ -5,8 +5,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// attempt is one live assignment of a task: assigned, running, or being
-// stopped. Its capacity stays taken until its site reports the end.
+// attempt is one live assignment of a task: assigned, running, or being stopped. Its capacity stays
+// taken until its site reports the end.
 type attempt struct {
 	seq         uint64
 	token       uint64 // entry that assigned it
@@ -15,22 +15,22 @@ type attempt struct {
 	attempt     uint32 // Invariant: grows per task
 	failures    uint32
 	losses      uint32
-	doubts      uint32 // how often its task went on elsewhere by a hint. Invariant: ≤ bounds.doubts
+	doubts      uint32 // how often a hint made its task continue elsewhere. Invariant: ≤ bounds.doubts
 	phase       attemptPhase
-	phaseBefore attemptPhase // what it was before phaseAway, phaseAwaitingBound or a doubt; not one of these
-	given       bool         // phaseAwaitingBound because its own site lost it: no registration brings it back
-	word        word         // of its site's registration; Invariant: only while choreAnswer is left
+	phaseBefore attemptPhase // before phaseAway, phaseAwaitingBound or a doubt; never one of these
+	given       bool         // phaseAwaitingBound because its own site lost it: no registration returns it
+	word        word         // from its site's registration; Invariant: set only while choreAnswer is left
 	machine     *machine
 	weight      int64 // per quantum; frozen at assignment
 	queuedMs    int64
 	assignedMs  int64
 	startedMs   int64     // provisional; −1 = not yet
-	boundMs     int64     // log time when it is certainly dead, 0 = its site vouches for it
+	boundMs     int64     // log time when it is certainly dead, 0 = only its site knows
 	stopMs      int64     // phaseStopping: log time by which its site must have reported the end
-	left        *leftover // in phaseLeft
+	left        *leftover // set in phaseLeft
 	why         string
-	length      int64  // thought to run, in quanta, and still counted so; only while State.waits
-	rank        int32  // derived: position in State.dues, −1 = it is not there
+	length      int64  // expected length in quanta, while it counts as running; only with State.waits
+	rank        int32  // derived: position in State.dues, −1 = not in it
 	prev, next  uint64 // derived: neighbours in site.live, slot + 1, 0 = none
 	changed     uint64 // derived: entry of the last change that its site must see
 }
@@ -67,12 +67,12 @@ func (s *lifecycle) assign(c choice, m *machine) {
 	owner.lastStart, owner.account.LastStart = s.decisions, s.decisions
 	s.dequeue(c.seq, j, 1)
 	s.noteAssigned(owner, j, &a, slot)
-	if s.waits != nil || s.params.Policy == sched.RoundRobin { // whose ranks an assignment moves
+	if s.waits != nil || s.params.Policy == sched.RoundRobin { // an assignment moves their ranks
 		s.rerank(owner)
 	}
 }
 
-// addAttempt enters a live attempt into the state's table and indexes.
+// addAttempt adds a live attempt to the state's table and indexes.
 func (s *attemptTable) addAttempt(a *attempt) (slot uint64) {
 	slot = s.enterSlot(a)
 	s.live[taskKey{a.seq, a.task}] = slot
@@ -81,7 +81,7 @@ func (s *attemptTable) addAttempt(a *attempt) (slot uint64) {
 	return slot
 }
 
-// countPhase counts n attempts into a phase, or out of it.
+// countPhase counts n attempts as in a phase; n may be negative.
 func (s *attemptTable) countPhase(w attemptPhase, n int) {
 	switch w {
 	case phaseAssigned:
@@ -92,8 +92,8 @@ func (s *attemptTable) countPhase(w attemptPhase, n int) {
 	}
 }
 
-// enterSlot enters an attempt into the table and its site's list. Whether the site is full
-// by it is its caller's.
+// enterSlot adds an attempt to the table and to its site's list. The caller checks whether this fills
+// the site.
 func (s *attemptTable) enterSlot(a *attempt) (slot uint64) {
 	slot, ok := s.slots.Pop()
 	if !ok {
@@ -108,7 +108,7 @@ func (s *attemptTable) enterSlot(a *attempt) (slot uint64) {
 	return slot
 }
 
-// dropAttempt removes a live attempt: its capacity is free again.
+// dropAttempt removes a live attempt and frees its capacity.
 func (s *lifecycle) dropAttempt(slot uint64) {
 	s.steps.used += stepSettle
 	need := s.jobs.Get(s.attempts.Get(slot).seq).class.Need
@@ -116,7 +116,7 @@ func (s *lifecycle) dropAttempt(slot uint64) {
 	s.free(slot, need)
 }
 
-// detach takes a live attempt out of its job's books.
+// detach removes a live attempt from its job's records.
 func (s *jobTable) detach(slot uint64) {
 	s.unwatch(slot)
 	a := s.attempts.Get(slot)
@@ -125,7 +125,7 @@ func (s *jobTable) detach(slot uint64) {
 	delete(s.live, taskKey{a.seq, a.task})
 }
 
-// free removes what is no live attempt any more from its machine and its site.
+// free removes an attempt that is no longer live from its machine and its site.
 func (s *matching) free(slot uint64, need command.Resources) {
 	a := s.attempts.Get(slot)
 	m := a.machine
@@ -140,8 +140,8 @@ func (s *matching) free(slot uint64, need command.Resources) {
 	}
 }
 
-// setPhase changes how far an attempt is. Who asks its site for anything by it
-// touches it, too.
+// setPhase changes an attempt's phase. A caller that thereby asks the site for something must also call
+// touch.
 func (s *jobTable) setPhase(slot uint64, to attemptPhase) {
 	s.steps.used += stepStop
 	s.unwatch(slot)
@@ -158,8 +158,8 @@ func (s *jobTable) setPhase(slot uint64, to attemptPhase) {
 	s.watch(slot)
 }
 
-// findAttempt returns the slot of the live attempt that ref names at site x, or
-// false: reports about anything else are fenced, and change nothing.
+// findAttempt returns the slot of the live attempt that ref names at site x, or false. Reports about
+// anything else are fenced and change nothing.
 func (s *jobTable) findAttempt(ref *command.AttemptRef, x *site) (uint64, bool) {
 	seq := s.findJob(ref.Job)
 	if seq == 0 {
@@ -200,8 +200,7 @@ func (s *State) started(x *site, c *command.Started) command.Result {
 	return command.Result{}
 }
 
-// setStarted sets an attempt's provisional start: it counts as running from
-// there on.
+// setStarted sets an attempt's provisional start, from which it counts as running.
 func (s *lifecycle) setStarted(a *attempt, ms int64) {
 	j := s.mutJob(a.seq)
 	if j.startedMs < 0 || ms < j.startedMs {
@@ -213,7 +212,7 @@ func (s *lifecycle) setStarted(a *attempt, ms int64) {
 	s.sites[j.owner].account.UsedRun.Add(a.weight, start, queued)
 }
 
-// unsetStarted takes exactly what setStarted added.
+// unsetStarted subtracts exactly what setStarted added.
 func (s *lifecycle) unsetStarted(a *attempt) {
 	if a.startedMs < 0 {
 		return

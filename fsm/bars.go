@@ -7,15 +7,14 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// bar keeps a job from a site that declined one of its tasks, until the site's
-// next offer. It holds for the whole job: its tasks are alike, so the site would
-// decline them one after the other.
+// bar keeps a job from a site that declined one of its tasks, until the site's next offer. It holds for
+// the whole job: its tasks are alike, so the site would decline them one after the other.
 type bar struct {
 	site   int32
-	offers uint64 // the site's count at the decline; the bar is void once that has grown
+	offers uint64 // the site's count at the decline; the bar is void once the count has grown
 }
 
-// isBarred reports whether the job is kept from x's standing offer.
+// isBarred reports whether the job is barred from x's current offer.
 func (j *job) isBarred(x *site) bool {
 	bars := j.tasks.bars()
 	if len(bars) == 0 {
@@ -28,11 +27,11 @@ func (j *job) isBarred(x *site) bool {
 // hasBars reports whether any site declined the job, in whatever offer.
 func (j *job) hasBars() bool { return len(j.tasks.bars()) > 0 }
 
-// barWalk asks a job's bars for one site after the other, in the order of their ids: a
-// queue has as many gates as sites declined something of it, and jobs have as many bars.
+// barWalk looks up sites in a job's bars in the order of their ids, in one pass: a queue has as many
+// gates as sites declined some of its jobs, and jobs may have as many bars.
 type barWalk []bar
 
-// isBarred is job.isBarred; no later call may be for a site before x.
+// isBarred is job.isBarred. Later calls must not be for a site before x.
 func (w *barWalk) isBarred(x *site) bool {
 	for len(*w) > 0 && (*w)[0].site < x.id {
 		*w = (*w)[1:]
@@ -40,7 +39,7 @@ func (w *barWalk) isBarred(x *site) bool {
 	return len(*w) > 0 && (*w)[0].site == x.id && (*w)[0].offers == x.offers
 }
 
-// findBar searches by hand: a look past declined jobs asks it for each of them.
+// findBar is a hand-written binary search: a search past declined jobs calls it for each of them.
 func findBar(bars []bar, site int32) (int, bool) {
 	from, to := 0, len(bars)
 	for from < to {
@@ -53,8 +52,8 @@ func findBar(bars []bar, site int32) (int, bool) {
 	return from, from < len(bars) && bars[from].site == site
 }
 
-// bar keeps a job from x until x's next offer. A machine of x that is held for the
-// job could not run it any more, so the hold ends.
+// bar keeps a job from x until x's next offer. A machine of x that is reserved for the job could no
+// longer run it, so the reservation ends.
 //
 // REQUIRES: j came from State.mutJob.
 func (s *holding) bar(seq uint64, j *job, x *site) {
@@ -73,7 +72,7 @@ func (s *holding) bar(seq uint64, j *job, x *site) {
 	}
 }
 
-// withBar returns the bars that still hold and one of x, in a list of its own.
+// withBar returns a new list of the bars that are still valid and one for x.
 func (s *matching) withBar(bars []bar, x *site) []bar {
 	out := make([]bar, 0, len(bars)+1)
 	for _, b := range bars {
@@ -85,22 +84,21 @@ func (s *matching) withBar(bars []bar, x *site) []bar {
 	return slices.Insert(out, i, bar{x.id, x.offers})
 }
 
-// gate remembers how far one site has looked into a queue past jobs that are barred
-// from it, so that no job is passed twice. It is derived: without it the search
-// would find the same job, later.
+// gate records how far one site has searched a queue past jobs that are barred from it, so that no job
+// is passed twice. It is derived: without it the search would find the same job, but later.
 type gate struct {
 	site   int32
-	offers uint64 // the site's count; a gate of another count is void
-	// Invariant: each waiting job before from is barred from the site, or in open.
+	offers uint64 // the site's count; a gate with another count is void
+	// Invariant: each waiting job before from is barred from the site, or is in open.
 	from uint64
-	// open is by number; some may wait no longer, or be barred by now.
+	// open is ordered by number; some of its jobs may have stopped waiting, or be barred by now.
 	open store.Sorted[uint64]
 }
 
-// advance is how far a search in a queue has come with a site's gate.
+// advance is how far a search in a queue got with a site's gate.
 type advance struct {
-	gate   int    // position in queue.gates, −1 = there is none
-	passed int    // so many of gate.open
+	gate   int    // position in queue.gates, −1 = no gate
+	passed int    // this many of gate.open
 	from   uint64 // the new gate.from
 }
 
@@ -108,7 +106,7 @@ func (q *queue) findGate(site int32) (int, bool) {
 	return slices.BinarySearchFunc(q.gates, site, func(g gate, id int32) int { return cmp.Compare(g.site, id) })
 }
 
-// addGate gives x a gate, if it has none.
+// addGate gives x a gate if it has none.
 func (q *queue) addGate(x *site) {
 	i, ok := q.findGate(x.id)
 	switch {
@@ -119,7 +117,7 @@ func (q *queue) addGate(x *site) {
 	}
 }
 
-// admit tells the gates of a job that begins to wait.
+// admit updates the gates for a job that begins to wait.
 func (q *queue) admit(s *jobTable, seq uint64, j *job) {
 	if len(q.gates) > 0 {
 		q.gates = slices.DeleteFunc(q.gates, func(g gate) bool { return g.offers != s.sites[g.site].offers })
@@ -150,8 +148,8 @@ func (q *queue) admit(s *jobTable, seq uint64, j *job) {
 	}
 }
 
-// seek returns the queue's first waiting job that is not barred from x, 0 if there
-// is none, and how far x's gate moves up to it. It changes nothing.
+// seek returns the queue's first waiting job that is not barred from x, 0 if there is none, and how far
+// x's gate may move. It changes nothing.
 func (q *queue) seek(s *jobTable, x *site) (seq uint64, to advance) {
 	at, ok := q.findGate(x.id)
 	if !ok || q.gates[at].offers != x.offers {
@@ -173,7 +171,7 @@ func (q *queue) seek(s *jobTable, x *site) (seq uint64, to advance) {
 	return seq, to
 }
 
-// move moves a gate as far as seek says.
+// move moves a gate as far as seek returned.
 func (q *queue) move(to advance) {
 	if to.gate < 0 {
 		return
@@ -184,8 +182,8 @@ func (q *queue) move(to advance) {
 	}
 }
 
-// after returns the first waiting job from a sequence number on that is not barred from
-// x, 0 if there is none.
+// after returns the first waiting job, from a sequence number on, that is not barred from x, 0 if there
+// is none.
 func (q *queue) after(s *jobTable, from uint64, x *site) uint64 {
 	for seq := range q.seqs.From(q.seqs.Search(func(o *uint64) bool { return *o >= from })) {
 		if !s.jobs.Get(*seq).isBarred(x) {
@@ -198,8 +196,7 @@ func (q *queue) after(s *jobTable, from uint64, x *site) uint64 {
 // hasFor reports whether the lane has a task that is not barred from site x.
 func (l *lane) hasFor(x *site) bool { return l.jobs > l.barredFrom.of(x) }
 
-// first returns the lane's first task that is not barred from site x. It changes
-// nothing.
+// first returns the lane's first task that is not barred from site x. It changes nothing.
 func (s *jobTable) first(l *lane, x *site) (choice, bool) {
 	if l.hasFor(x) {
 		for q := range l.queues.From(l.begin(x)) {
@@ -211,8 +208,7 @@ func (s *jobTable) first(l *lane, x *site) (choice, bool) {
 	return choice{}, false
 }
 
-// find is first, and moves x's gates, so that the next search begins where this one
-// ended.
+// find is first, but moves x's gates, so that the next search begins where this one ended.
 func (s *matching) find(l *lane, x *site) (choice, bool) {
 	switch l.barredFrom.of(x) {
 	case 0:
@@ -236,14 +232,13 @@ func (s *matching) find(l *lane, x *site) (choice, bool) {
 	return choice{}, false
 }
 
-// taskOf chooses a waiting job's next task.
+// taskOf returns a waiting job's next task as a choice.
 func (s *jobTable) taskOf(l *lane, seq uint64) choice {
 	task, back := s.jobs.Get(seq).nextTask()
 	return choice{l, seq, task, back}
 }
 
-// nextTask returns a waiting job's next task: returned ones first, lowest index
-// first.
+// nextTask returns a waiting job's next task: returned ones first, lowest index first.
 func (j *job) nextTask() (task uint32, back bool) {
 	if b := j.tasks.back().First(); b != nil {
 		return b.task, true

@@ -9,7 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// declineAll has a site hand back everything that it was assigned, with no new offer.
+// declineAll makes a site decline everything that it was assigned, without a new offer.
 func (w *world) declineAll(site string) {
 	w.t.Helper()
 	d := &command.Decline{Reason: "busy"}
@@ -19,9 +19,8 @@ func (w *world) declineAll(site string) {
 	w.must(site, d)
 }
 
-// TestRestoredReplicaPicksAsALiveOne: which jobs a site declined is in the snapshot,
-// how the queue came to look like it does is not. Three hundred jobs that came back
-// must not hide the next one from one replica and show it to the other.
+// TestRestoredReplicaPicksAsALiveOne checks that jobs that came back do not hide the next job from one replica
+// and show it to the other. The snapshot says which jobs a site declined, but not how the queue came about.
 func TestRestoredReplicaPicksAsALiveOne(t *testing.T) {
 	const n = 300
 	w := newWorld(t, params(), "a", "b")
@@ -57,8 +56,8 @@ func TestRestoredReplicaPicksAsALiveOne(t *testing.T) {
 	}
 }
 
-// TestDeclinedJobsHideNoOther: a site with 300 free cores that declined 300 jobs gets
-// the 301st, which waits behind them.
+// TestDeclinedJobsHideNoOther checks that a site with 300 free cores that declined 300 jobs gets the 301st,
+// which waits behind them.
 func TestDeclinedJobsHideNoOther(t *testing.T) {
 	const n = 300
 	w := newWorld(t, params(), "a", "b")
@@ -74,8 +73,8 @@ func TestDeclinedJobsHideNoOther(t *testing.T) {
 	w.check()
 }
 
-// TestReturningJobPassesTheGate: a site that looked past all that it declined sees a
-// job before those that waits again without a bar.
+// TestReturningJobPassesTheGate checks that a site that has searched past everything it declined finds an
+// earlier job that waits again without a bar.
 func TestReturningJobPassesTheGate(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("c", w.offering("c", 1))
@@ -93,8 +92,8 @@ func TestReturningJobPassesTheGate(t *testing.T) {
 	w.check()
 }
 
-// TestDeclineEndsTheHold: a machine that is held for a job goes to others once its
-// site has declined that job.
+// TestDeclineEndsTheHold checks that a machine that is reserved for a job goes to others once its site has
+// declined that job.
 func TestDeclineEndsTheHold(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 1000
@@ -111,7 +110,7 @@ func TestDeclineEndsTheHold(t *testing.T) {
 	}
 	w.must("b", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("b")[0], command.Succeeded, 0)}})
 	w.at(10_000)
-	w.apply() // held again, for its second task
+	w.apply() // reserved again, for its second task
 	w.declineAll("b")
 	w.submit("a", w.job("a", 1))
 	if as := w.s.Assignments("b"); len(as) != 1 || as[0].Job.Num != 3 {
@@ -120,7 +119,7 @@ func TestDeclineEndsTheHold(t *testing.T) {
 	w.check()
 }
 
-// submitMany submits so many jobs of one task in commands of a thousand.
+// submitMany submits a number of jobs of one task in commands of a thousand.
 func (w *world) submitMany(site string, n int) {
 	w.t.Helper()
 	for ; n > 0; n -= 1000 {
@@ -132,16 +131,16 @@ func (w *world) submitMany(site string, n int) {
 	}
 }
 
-// TestBlockedSitesAreKnownWithoutASearch: before a job begins to wait, the state asks for
-// sites from which all others are barred. A site that handed back 8000 jobs in one command
-// once looked past those before for each of them: 1.5 s.
+// TestBlockedSitesAreKnownWithoutASearch: before a job begins to wait, the state needs the sites from which all
+// other jobs are barred. When a site returned 8000 jobs in one command, the earlier jobs were searched for each
+// of them: 1.5 s.
 func TestBlockedSitesAreKnownWithoutASearch(t *testing.T) {
 	const n = 100
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", n))
 	w.submitMany("a", n)
 	w.declineAll("b")
-	other, err := reborn(w.s) // its gates have looked past nothing
+	other, err := reborn(w.s) // its gates have not searched past anything
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +149,8 @@ func TestBlockedSitesAreKnownWithoutASearch(t *testing.T) {
 		t.Fatalf("gates %+v", q.gates)
 	}
 	before := other.steps.used
-	if sites := other.blocked(other.byName["a"].lanes[0].class, nil); len(sites) != 1 || sites[0].name != "b" || q.gates[0].from != 0 {
+	if sites := other.blocked(other.byName["a"].lanes[0].class, nil); len(sites) != 1 || sites[0].name != "b" ||
+		q.gates[0].from != 0 {
 		t.Errorf("blocked: %d sites; gates %+v", len(sites), q.gates)
 	}
 	if got := other.steps.used - before; got != stepLook {
@@ -158,8 +158,8 @@ func TestBlockedSitesAreKnownWithoutASearch(t *testing.T) {
 	}
 }
 
-// TestManyJobsReturnPastAGate: 20,000 jobs return in one entry to a queue that another
-// site has looked past. Each return copied the list of those before it: 1.6 GB.
+// TestManyJobsReturnPastAGate: 20,000 jobs return in one entry to a queue that another site has searched past.
+// Each return used to copy the list of those before it: 1.6 GB.
 func TestManyJobsReturnPastAGate(t *testing.T) {
 	const n = 20_000
 	w := newWorld(t, params(), "a", "b", "c")
@@ -182,9 +182,9 @@ func TestManyJobsReturnPastAGate(t *testing.T) {
 	w.check()
 }
 
-// TestDeclinedByManySites has jobs come back that twenty sites declined, and others be
-// submitted behind them. For each of them all these sites were once looked for in the
-// queue: 4000 jobs that 300 sites had declined took a second. Now what each asks is a step a site.
+// TestDeclinedByManySites makes jobs come back that twenty sites declined, and submits others behind them. For
+// each of them the queue used to be searched for all these sites: 4000 jobs that 300 sites had declined took a
+// second. Now each job costs a step a site.
 func TestDeclinedByManySites(t *testing.T) {
 	const sites, n = 20, 50
 	w := newWorld(t, params(), "a", "z")
@@ -215,8 +215,8 @@ func TestDeclinedByManySites(t *testing.T) {
 	w.check()
 }
 
-// TestBlockedAsksWhatWasFound has sites each decline other jobs, so that what is found for
-// one site may be barred from the next.
+// TestBlockedAsksWhatWasFound makes sites each decline different jobs, so that what is found for one site may be
+// barred from the next.
 func TestBlockedAsksWhatWasFound(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c", "d")
 	w.submitMany("a", 3)

@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// barCount is the waiting jobs that are barred from one site's standing offer.
+// barCount counts the waiting jobs that are barred from one site's current offer.
 type barCount struct {
 	site   int32
-	offers uint64 // the site's count; a barCount of another count is void
+	offers uint64 // the site's count; a barCount with another count is void
 	jobs   int    // Invariant: > 0
 }
 
-// barCounts counts the barred jobs of a lane or class by site, in the order of the
-// sites' ids. It tells without a search whether a site was declined by all that waits.
-// It is derived from waiting jobs, their bars and their owners' presence alone.
+// barCounts counts the barred jobs of a lane or class by site, in the order of the sites' ids. It shows
+// without a search whether a site declined everything that waits. It is derived from waiting jobs, their
+// bars and their owners' presence alone.
 type barCounts []barCount
 
-// find returns the place of a site, which is none of the first from.
+// find returns the place of a site, which must not be among the first from.
 func (c barCounts) find(from int, site int32) (int, bool) {
-	if from < len(c) && c[from].site >= site { // who asks for many, in order, as a rule finds the next one
+	// A caller that looks up many sites in order usually finds the next one here.
+	if from < len(c) && c[from].site >= site {
 		return from, c[from].site == site
 	}
 	i, ok := slices.BinarySearchFunc(c[from:], site, func(b barCount, id int32) int { return cmp.Compare(b.site, id) })
@@ -34,9 +35,8 @@ func (c barCounts) of(x *site) int {
 	return 0
 }
 
-// add counts more barred jobs, of sites in order; what is added may be negative, and is not
-// void. Sites come into the list, and leave it, all at once: one by one 9000 that had
-// declined a job took 30 ms when that was cancelled.
+// add adds counts, by site in order; they may be negative and must not be void. Sites enter and leave the
+// list all at once: one by one, 9000 sites that had declined a job took 30 ms when it was cancelled.
 func (c *barCounts) add(more []barCount) {
 	var others []barCount
 	none, i, ok := false, 0, false
@@ -59,7 +59,7 @@ func (c *barCounts) add(more []barCount) {
 	c.merge(others)
 }
 
-// merge enters sites, in order, that are not in the list.
+// merge inserts sites, in order, that are not in the list.
 func (c *barCounts) merge(others []barCount) {
 	i, to := len(*c)-1, len(*c)+len(others)-1
 	for *c = append(*c, others...); len(others) > 0; to-- {
@@ -74,8 +74,7 @@ func (c *barCounts) merge(others []barCount) {
 	}
 }
 
-// countJob counts n more waiting jobs of a lane, all with the same bars; n may be
-// negative.
+// countJob counts n more waiting jobs of a lane, all with the same bars; n may be negative.
 func (s *matching) countJob(l *lane, bars []bar, n int) {
 	l.jobs += n
 	if l.owner.counted {
@@ -99,7 +98,7 @@ func (s *matching) countBarred(l *lane, more []barCount) {
 	}
 }
 
-// countLane counts a whole lane in its class, or no longer: sign is 1 or −1.
+// countLane adds a whole lane to its class's counts (sign 1) or subtracts it (sign −1).
 func (s *matching) countLane(l *lane, sign int) {
 	l.class.jobs += sign * l.jobs
 	var more []barCount
@@ -112,8 +111,8 @@ func (s *matching) countLane(l *lane, sign int) {
 	l.class.barredFrom.add(more)
 }
 
-// blocked returns the sites from which all that waits of a class is barred, but for
-// those in own: their machines rest though they fit.
+// blocked returns the sites from which everything that waits of a class is barred, except those in own:
+// their machines rest although they fit.
 func (s *matching) blocked(c *class, own []bar) (out []*site) {
 	if c.jobs == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBarCountsAddUp adds counts of many sites at once, with new offers between, and
-// compares what is counted with a map.
+// TestBarCountsAddUp adds counts of many sites at once, with new offers in between, and compares the counts with
+// a map.
 func TestBarCountsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c barCounts
@@ -39,7 +39,8 @@ func TestBarCountsAddUp(t *testing.T) {
 					got[int32(i)] = n
 				}
 			}
-			if !maps.Equal(got, want) || !slices.IsSortedFunc(c, func(a, b barCount) int { return int(a.site - b.site) }) {
+			if !maps.Equal(got, want) ||
+				!slices.IsSortedFunc(c, func(a, b barCount) int { return int(a.site - b.site) }) {
 				t.Fatalf("after %v: %v, want %v", more, c, want)
 			}
 			if slices.ContainsFunc(c, func(b barCount) bool { return b.jobs == 0 }) {

@@ -8,13 +8,13 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// depth is how far down a lane one site has looked past queues whose jobs are all barred
-// from it: a lane has as many queues as jobs, if each job has a priority of its own, and
-// none of them is passed twice. It is derived, and exact, as a gate is within a queue.
+// depth records how far down a lane one site has searched past queues whose jobs are all barred from it.
+// A lane has as many queues as jobs if each job has its own priority; no queue is passed twice. It is
+// derived, and exact, as a gate is within a queue.
 type depth struct {
 	site     int32
-	offers   uint64 // the site's count; a depth of another count is void
-	priority int32  // Invariant: each waiting job of a greater one is barred from the site
+	offers   uint64 // the site's count; a depth with another count is void
+	priority int32  // Invariant: each waiting job of a greater priority is barred from the site
 }
 
 func (l *lane) findDepth(site int32) (int, bool) {
@@ -29,8 +29,7 @@ func (l *lane) begin(x *site) store.Place {
 	return store.Place{}
 }
 
-// deepen notes that all jobs before a queue are barred from a site; nil stands for the
-// end of the lane.
+// deepen records that all jobs before a queue are barred from a site; nil means the end of the lane.
 func (l *lane) deepen(x *site, q *queue) {
 	d := depth{x.id, x.offers, math.MinInt32}
 	if q != nil {
@@ -44,7 +43,7 @@ func (l *lane) deepen(x *site, q *queue) {
 	l.depths[i] = d
 }
 
-// admit tells the depths of a job that begins to wait.
+// admit updates the depths for a job that begins to wait.
 func (l *lane) admit(s *jobTable, j *job) {
 	if len(l.depths) == 0 {
 		return

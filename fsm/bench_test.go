@@ -16,17 +16,16 @@ var (
 	benchBatches = []int{1, 64, 1024}
 )
 
-// crowd is a state in which a number of 1-core tasks wait: as one array a site,
-// or as separate jobs.
+// crowd is a state in which a number of 1-core tasks wait, as one array a site or as separate jobs.
 type crowd struct {
 	*world
 	waiting  int
 	separate bool
-	turn     int // whose turn it is to submit
+	turn     int // index of the site that submits next
 }
 
-// crowds runs f for every size of the grid. One state serves all batches: what
-// they change is small beside it, and the queue is kept full.
+// crowds runs f for every size of the grid. One state serves all batches: what they change is small compared
+// with it, and the queue is kept full.
 func crowds(b *testing.B, f func(b *testing.B, c *crowd)) {
 	for _, sites := range benchSites {
 		for _, waiting := range benchWaiting {
@@ -49,21 +48,21 @@ func newCrowd(b *testing.B, sites, waiting int, separate bool) *crowd {
 	return c
 }
 
-// benchParams keep a thousand ended jobs of all sites.
+// benchParams returns parameters that keep a thousand ended jobs over all sites.
 func benchParams(sites int) command.Params {
 	p := command.DefaultParams()
 	p.PreferOwn, p.RetainJobs = false, int64(max(1, 1000/sites))
 	return p
 }
 
-// more has so many more tasks wait, an equal share of each site's.
+// more makes n more tasks wait, an equal share of each site's.
 func (c *crowd) more(n int) {
 	c.waiting += n
 	for range c.s.sites {
 		c.enter(min(c.waiting-int(c.s.waiting), max(1, n/len(c.s.sites))))
 	}
 	c.enter(c.waiting - int(c.s.waiting))
-	runtime.GC() // what was left over by the last size is not this one's
+	runtime.GC() // do not count what the last size left
 }
 
 // enter submits n tasks of the next site.
@@ -86,9 +85,8 @@ func (c *crowd) enter(n int) {
 	}
 }
 
-// inBatches runs f once for every batch size. f enters one entry of at most so
-// many operations, with the timer stopped while it prepares it, and says how
-// many it did. The queue is refilled outside the measured time.
+// inBatches runs f once for every batch size. f applies one entry of at most that many operations, with the timer
+// stopped while it prepares it, and returns how many it did. The queue is refilled outside the measured time.
 func (c *crowd) inBatches(b *testing.B, f func(b *testing.B, at, batch int) int) {
 	for _, batch := range benchBatches {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
@@ -104,15 +102,15 @@ func (c *crowd) inBatches(b *testing.B, f func(b *testing.B, at, batch int) int)
 	}
 }
 
-// timed applies one entry on the clock.
+// timed applies one entry while the timer runs.
 func (c *crowd) timed(b *testing.B, cmds ...command.Command) {
 	b.StartTimer()
 	c.apply(cmds...)
 	b.StopTimer()
 }
 
-// BenchmarkSubmit enters jobs of one task, from all sites in turn: one op is one
-// job. They stay, so the smallest queue grows to some thousands.
+// BenchmarkSubmit submits jobs of one task, from all sites in turn: one op is one job. The jobs stay, so the
+// smallest queue grows to some thousands.
 func BenchmarkSubmit(b *testing.B) {
 	crowds(b, func(b *testing.B, c *crowd) {
 		c.inBatches(b, func(b *testing.B, at, batch int) int {
@@ -146,8 +144,8 @@ func BenchmarkMatch(b *testing.B) {
 	})
 }
 
-// drain ends what a site runs if it could not run as many more: nothing else here does,
-// and then it is full (MaxHeld) after some millions of assignments.
+// drain ends what a site runs if it could not run more besides. Nothing else here ends it, and the site would be
+// full (MaxHeld) after some millions of assignments.
 func (c *crowd) drain(site string, more int) {
 	if c.s.byName[site].live.n+more <= command.MaxHeld {
 		return
@@ -185,7 +183,7 @@ func BenchmarkTurnover(b *testing.B) {
 	})
 }
 
-// completions ends so many running tasks, spread over the sites.
+// completions ends a number of running tasks, spread over the sites.
 func (w *world) completions(from, n int) []command.Command {
 	ends, live := map[int][]command.Ended{}, map[int][]uint64{}
 	sites := len(w.s.sites)
@@ -201,7 +199,9 @@ func (w *world) completions(from, n int) []command.Command {
 		a := w.s.attempts.Get(live[k][at])
 		j := w.s.jobs.Get(a.seq)
 		id := command.JobID{Site: w.s.sites[j.owner].name, Num: j.num}
-		ends[k] = append(ends[k], command.Ended{AttemptRef: command.AttemptRef{Job: id, Task: a.task, Attempt: a.attempt, Token: a.token}, RunMs: 1})
+		ends[k] = append(ends[k], command.Ended{
+			AttemptRef: command.AttemptRef{Job: id, Task: a.task, Attempt: a.attempt, Token: a.token}, RunMs: 1,
+		})
 		n--
 	}
 	var cmds []command.Command

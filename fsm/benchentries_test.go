@@ -12,9 +12,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// BenchmarkEntries gives a large state what once took seconds in one entry: one op is
-// a command, or an entry of them, with the entries that go on with it. Reported are the
-// longest of these, all together, how many, and the most steps in one. -short: a tenth.
+// BenchmarkEntries gives a large state entries that once took seconds: one op is a command, or an entry of
+// commands, with the entries that continue it. It reports the longest of these, their sum, their number, and the
+// most steps in one. With -short: a tenth of the size.
 func BenchmarkEntries(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -80,16 +80,16 @@ func (w *world) report(b *testing.B, cmds []command.Command) {
 	b.ReportMetric(float64(steps), "steps")
 }
 
-// processorTime is what this process has computed: what a loaded machine leaves to it
-// changes it less than the clock.
+// processorTime returns how much processor time this process has used. A loaded machine changes it less than the
+// clock.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// benchHeld has some sites run as many tasks as one may, and returns the offers that
-// will lead to it unless they are given.
+// benchHeld makes some sites run as many tasks as one may, and returns the offers that lead to it unless give is
+// set.
 func benchHeld(b *testing.B, sites int, policy string, give bool) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a")
 	if policy != "" {
@@ -105,7 +105,10 @@ func benchHeld(b *testing.B, sites int, policy string, give bool) (*world, []com
 		x := fmt.Sprintf("s%03d", i)
 		w.register(x)
 		w.offer[x]++
-		cmds = append(cmds, w.cmd(x, &command.Offer{Version: 1, Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: command.MaxMilliCPU}}}}))
+		cmds = append(cmds, w.cmd(x, &command.Offer{
+			Version:  1,
+			Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: command.MaxMilliCPU}}},
+		}))
 	}
 	if give {
 		w.apply(cmds...)
@@ -152,8 +155,8 @@ func benchCancel(b *testing.B, size int) (*world, []command.Command) {
 	return w, []command.Command{w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})}
 }
 
-// endsOf reports the ends of some of what a site runs, each with another exit code: their
-// job keeps each apart.
+// endsOf reports the ends of some of what a site runs, each with a different exit code, so that their job keeps
+// them apart.
 func (w *world) endsOf(site string, which func(Assignment) bool) (cmds []command.Command) {
 	var ends []command.Ended
 	for _, a := range w.s.Assignments(site) {
@@ -169,8 +172,8 @@ func (w *world) endsOf(site string, which func(Assignment) bool) (cmds []command
 	return cmds
 }
 
-// benchApart has half of a job's tasks end apart; then others between them end, as many
-// as an entry of a leader has room for.
+// benchApart ends half of a job's tasks apart from each other; then others between them end, as many as fit into
+// an entry of a leader.
 func benchApart(b *testing.B, size int) (*world, []command.Command) {
 	const room = 25_000
 	w, _ := benchHeld(b, max(1, 12*size/10), "", true)
@@ -184,8 +187,7 @@ func benchApart(b *testing.B, size int) (*world, []command.Command) {
 	return w, w.endsOf("s000", func(Assignment) bool { n++; return n <= room })
 }
 
-// benchRecords ends all tasks of the largest job that keeps a record of each, the last
-// one first.
+// benchRecords ends all tasks of the largest job that keeps a record of each, the last one first.
 func benchRecords(b *testing.B, _ int) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a", "b")
 	w.must("b", w.offering("b", DetailTasks))
@@ -196,7 +198,7 @@ func benchRecords(b *testing.B, _ int) (*world, []command.Command) {
 	return w, cmds
 }
 
-// benchReturns has a site be lost whose jobs return between those of another.
+// benchReturns loses a site whose jobs return between those of another site.
 func benchReturns(b *testing.B, size int) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a", "b", "c")
 	for left := 2 * size * command.MaxHeld / 10; left > 0; left -= command.MaxJobsPerSubmit {
@@ -211,7 +213,7 @@ func benchReturns(b *testing.B, size int) (*world, []command.Command) {
 	return w, []command.Command{w.cmd("a", &command.SiteLost{Site: "c", Incarnation: 1, Term: 1})}
 }
 
-// benchJobs has one site's jobs of one task wait.
+// benchJobs makes one site's jobs of one task wait.
 func benchJobs(b *testing.B, size int) *world {
 	w := newWorld(b, benchParams(10_000), "a", "b")
 	for range size * 25 {
@@ -248,8 +250,7 @@ func benchOutlived(b *testing.B, size int) (*world, []command.Command) {
 	return w, nil
 }
 
-// benchMachines are 100 sites' machines with 4 cores and 1 GiB, or 1 core and 4 GiB,
-// in turn.
+// benchMachines has 100 sites' machines with 4 cores and 1 GiB, or 1 core and 4 GiB, in turn.
 func benchMachines(b *testing.B, size int, p command.Params) *world {
 	w := newWorld(b, p, "a")
 	for i := range 100 {
@@ -258,15 +259,19 @@ func benchMachines(b *testing.B, size int, p command.Params) *world {
 		w.offer[x]++
 		o := &command.Offer{Version: 1}
 		for k := range size * 100 {
-			o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%04d", k), Resources: [...]command.Resources{{MilliCPU: 4000, MemMiB: 1024, GPU: 0}, {MilliCPU: 1000, MemMiB: 4096, GPU: 0}}[k%2]})
+			o.Machines = append(o.Machines, command.Machine{
+				Name: fmt.Sprintf("m%04d", k),
+				Resources: [...]command.Resources{
+					{MilliCPU: 4000, MemMiB: 1024, GPU: 0}, {MilliCPU: 1000, MemMiB: 4096, GPU: 0},
+				}[k%2],
+			})
 		}
 		w.must(x, o)
 	}
 	return w
 }
 
-// between is a job that neither machine of benchMachines can run, though each part of it
-// is there somewhere.
+// between returns a job that no machine of benchMachines can run, though each part of its need fits some of them.
 func between(w *world, i int) command.JobSpec {
 	j := w.job("a", 1)
 	j.Need = command.Resources{MilliCPU: 2000 + int64(i), MemMiB: 2048}
@@ -300,7 +305,7 @@ func benchBarred(b *testing.B, size int) (*world, []command.Command) {
 	return w, []command.Command{w.cmd("a", &command.Submit{Jobs: []command.JobSpec{between(w, 0)}})}
 }
 
-// benchRetired has as many ranges of numbers of jobs that left as there may be jobs.
+// benchRetired has as many ranges of numbers of departed jobs as there may be jobs.
 func benchRetired(b *testing.B, size int) (*world, []command.Command) {
 	p := benchParams(10_000)
 	p.RetainJobs, p.RetainMs = 0, 0

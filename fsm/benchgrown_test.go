@@ -7,10 +7,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// What in BenchmarkEntries grows with sites, requirements and declines, not with tasks.
+// These parts of BenchmarkEntries grow with sites, requirements and declines, not with tasks.
 
-// benchPriorities has jobs that each have a priority of their own wait in one lane for an
-// offer that has room for all.
+// benchPriorities makes jobs that each have their own priority wait in one lane for an offer with room for all.
 func benchPriorities(b *testing.B, size int) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a", "b")
 	for i := range int32(size * 5 / 2) {
@@ -24,7 +23,7 @@ func benchPriorities(b *testing.B, size int) (*world, []command.Command) {
 	return w, []command.Command{w.cmd("b", w.offering("b", int64(size)*10_000))}
 }
 
-// benchManySites has thousands of sites, lost in the entry before, register again.
+// benchManySites makes thousands of sites, which were lost in the entry before, register again.
 func benchManySites(b *testing.B, size int) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a")
 	var lost, back []command.Command
@@ -43,15 +42,15 @@ func benchManySites(b *testing.B, size int) (*world, []command.Command) {
 	return w, back
 }
 
-// benchSelectors offers machines that each have labels of their own to requirements by
-// sixteen selectors, of which each machine satisfies all but one.
+// benchSelectors offers machines, each with its own labels, to requirements by sixteen selectors; each machine
+// satisfies all but one.
 func benchSelectors(b *testing.B, size int) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a", "b")
 	o := w.selecting("a", 25*size, 100*size)
 	return w, []command.Command{w.cmd("b", o)}
 }
 
-// benchDeclined has the last of many sites decline jobs that all others have declined.
+// benchDeclined makes the last of many sites decline jobs that all others have declined.
 func benchDeclined(b *testing.B, size int) (*world, []command.Command) {
 	const jobs = 4000
 	w := newWorld(b, benchParams(10_000), "a", "z")
@@ -70,14 +69,19 @@ func benchDeclined(b *testing.B, size int) (*world, []command.Command) {
 	return w, []command.Command{w.cmd("z", d)}
 }
 
-// benchStarving looks for reservations among many sites' requirements, none of which is
-// within another.
+// benchStarving searches for reservations among many sites' requirements, none of which is within another.
 func benchStarving(b *testing.B, size int) (*world, []command.Command) {
 	const each = 100
 	p := command.DefaultParams()
 	p.FixedOrder = true
 	w := newWorld(b, p, "big")
-	w.must("big", &command.Offer{Version: 1, Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: 1000, MemMiB: 1000, GPU: 0}, Whole: command.Resources{MilliCPU: command.MaxMilliCPU, MemMiB: command.MaxMemMiB, GPU: command.MaxGPU}}}})
+	w.must("big", &command.Offer{
+		Version: 1,
+		Machines: []command.Machine{{
+			Name: "m", Resources: command.Resources{MilliCPU: 1000, MemMiB: 1000, GPU: 0},
+			Whole: command.Resources{MilliCPU: command.MaxMilliCPU, MemMiB: command.MaxMemMiB, GPU: command.MaxGPU},
+		}},
+	})
 	var cmds []command.Command
 	for i := range size * 100 {
 		x := fmt.Sprintf("s%04d", i)

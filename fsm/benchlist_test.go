@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkList reads pages of 100 from 1e6 separate waiting jobs of 1000 sites.
-// What a filter does not match is looked at up to maxScan: the worst page.
+// BenchmarkList reads pages of 100 from 1e6 separate waiting jobs of 1000 sites. With a filter that matches
+// nothing, up to maxScan jobs are examined: the worst page.
 func BenchmarkList(b *testing.B) {
 	c := newCrowd(b, 1000, 1_000_000, true)
 	for _, k := range []struct {

@@ -7,11 +7,10 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// BenchmarkSelectors ends running tasks while requirements wait that the machine has
-// room for: each frees a core, on which the same entry starts the next. One op is one
-// completion and one assignment. Beside jobs that want nothing: as many different
-// requirements without selectors (gpus that are not there), and as many whose
-// selectors the machines' labels do not satisfy.
+// BenchmarkSelectors ends running tasks while requirements wait that the machine has room for: each end frees a
+// core, on which the same entry starts the next task. One op is one completion and one assignment. It compares
+// jobs without requirements, as many different requirements without selectors (GPUs that do not exist), and as
+// many whose selectors the machines' labels do not satisfy.
 func BenchmarkSelectors(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -35,7 +34,7 @@ func BenchmarkSelectors(b *testing.B) {
 	}
 }
 
-// newSelecting is a crowd of ten sites with 100 such requirements each.
+// newSelecting returns a crowd of ten sites with 100 such requirements each.
 func newSelecting(b *testing.B, want func(*command.JobSpec, int)) *crowd {
 	const sites, each = 10, 100
 	c := newCrowd(b, sites, 10_000, true)

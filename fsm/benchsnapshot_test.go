@@ -10,9 +10,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// BenchmarkSnapshot measures 1e6 separate waiting jobs of 1000 sites, with one
-// payload for all and with 64 bytes of its own for each; heapB/job includes the
-// payload.
+// BenchmarkSnapshot measures 1e6 separate waiting jobs of 1000 sites, with one payload for all and with separate
+// ones of 64 bytes; heapB/job includes the payload.
 func BenchmarkSnapshot(b *testing.B) {
 	b.Run("shared", func(b *testing.B) { benchSnapshot(b, false) })
 	b.Run("own", func(b *testing.B) { benchSnapshot(b, true) })

@@ -11,10 +11,9 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// BenchmarkPolicies has a federation of sites with 4096 cores together complete
-// running tasks, each of which frees the core on which the same entry starts the
-// next one, and submit as many: one op is one submission, one completion and one
-// assignment. What was declared, and so estimated, is twice what tasks run.
+// BenchmarkPolicies has a federation of sites with 4096 cores in total complete running tasks, each of which
+// frees the core on which the same entry starts the next one, and submit as many. One op is one submission, one
+// completion and one assignment. The declared, and so estimated, length is twice what tasks run.
 func BenchmarkPolicies(b *testing.B) {
 	for _, c := range []struct {
 		sites    int
@@ -54,7 +53,7 @@ func newMill(b *testing.B, sites int, policy string) *mill {
 	if policy != m.s.params.Policy {
 		m.use(names[0], policy)
 	}
-	for i := range 100 { // they start, and end, at different times
+	for i := range 100 { // they start and end at different times
 		m.base += millRunMs / 100
 		for range 2 * running / 100 / 10 {
 			x := names[i%sites]
@@ -93,7 +92,7 @@ func (m *mill) run(b *testing.B, batch int) {
 	reportMedian(b, took, batch)
 }
 
-// ends has so many tasks end, of one site after another, each those that began first.
+// ends ends a number of tasks, of one site after another, each site's oldest first.
 func (m *mill) ends(from, n int) (cmds []command.Command) {
 	for i := range m.sites {
 		x := m.s.sites[(from+i)%m.sites]
@@ -104,7 +103,10 @@ func (m *mill) ends(from, n int) (cmds []command.Command) {
 			a := m.s.attempts.Get(slot)
 			j := m.s.jobs.Get(a.seq)
 			id := command.JobID{Site: m.s.sites[j.owner].name, Num: j.num}
-			ends = append(ends, command.Ended{AttemptRef: command.AttemptRef{Job: id, Task: a.task, Attempt: a.attempt, Token: a.token}, RunMs: millRunMs})
+			ends = append(ends, command.Ended{
+				AttemptRef: command.AttemptRef{Job: id, Task: a.task, Attempt: a.attempt, Token: a.token},
+				RunMs:      millRunMs,
+			})
 		}
 		if share > 0 {
 			cmds = append(cmds, m.cmd(x.name, &command.Complete{Attempts: ends}))
@@ -113,8 +115,8 @@ func (m *mill) ends(from, n int) (cmds []command.Command) {
 	return cmds
 }
 
-// BenchmarkSwitch has a federation with so many jobs waiting begin to go by waits:
-// one entry that costs as much as there are jobs.
+// BenchmarkSwitch makes a federation with a number of waiting jobs switch to a policy of projected waits: one
+// entry whose cost grows with the number of jobs.
 func BenchmarkSwitch(b *testing.B) {
 	for _, jobs := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) { benchSwitch(b, jobs) })
@@ -140,8 +142,8 @@ func benchSwitch(b *testing.B, jobs int) {
 	reportMedian(b, took, 1)
 }
 
-// reportMedian reports the median of what entries of so many operations took: what
-// else runs on the machine makes single ones longer, not that.
+// reportMedian reports the median time of entries of a number of operations: other load on the machine makes
+// single entries longer, but not the median.
 func reportMedian(b *testing.B, took []time.Duration, ops int) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2])/float64(ops), "median-ns/op")

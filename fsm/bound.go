@@ -11,9 +11,8 @@ import (
 // maxBoundMs is beyond every log time at which an attempt can be certainly dead.
 const maxBoundMs = sched.MaxNow + 2*command.MaxTimeoutMs
 
-// bound executes a Bound. It only grows, so that a repeat under a later entry is
-// safe. What is not merely assigned needs none: it is to be stopped, or is out
-// of its site's hands.
+// bound executes a Bound. A bound only grows, so a repeat under a later entry is safe. An attempt that is
+// not merely assigned needs none: it is to be stopped, or its site no longer controls it.
 func (s *State) bound(x *site, c *command.Bound) {
 	for i := range c.Attempts {
 		b := &c.Attempts[i]
@@ -34,13 +33,14 @@ func (s *State) bound(x *site, c *command.Bound) {
 	}
 }
 
-// stopping reports whether the end of the attempt was asked for.
+// stopping reports whether the end of the attempt was requested.
 func (a *attempt) stopping() bool {
-	return a.phase == phaseStopping || (a.phase == phaseAway || a.phase == phaseAwaitingBound) && a.phaseBefore == phaseStopping
+	shelved := a.phase == phaseAway || a.phase == phaseAwaitingBound
+	return a.phase == phaseStopping || shelved && a.phaseBefore == phaseStopping
 }
 
-// mayLive reports whether a lost attempt must be waited for. Those of Immediate
-// jobs may overlap, as their owners chose.
+// mayLive reports whether a lost attempt must be waited for. Attempts of Immediate jobs may overlap, as
+// their owners chose.
 func (s *lifecycle) mayLive(slot uint64) bool {
 	a := s.attempts.Get(slot)
 	return a.boundMs > s.time && s.jobs.Get(a.seq).onLoss != command.Immediate
@@ -58,8 +58,7 @@ func (s *lifecycle) lost(slot uint64) {
 	}
 }
 
-// giveUp settles an attempt that its own site lost, or waits for its bound; why is
-// that site's word on it.
+// giveUp settles an attempt that its own site lost, or waits for its bound; why is the site's reason.
 func (s *lifecycle) giveUp(slot uint64, why string) {
 	switch {
 	case s.mayLive(slot):
@@ -71,8 +70,7 @@ func (s *lifecycle) giveUp(slot uint64, why string) {
 	}
 }
 
-// awaitStopBound waits for the bound of an attempt that its own site lost; why is that
-// site's word on it.
+// awaitStopBound waits for the bound of an attempt that its own site lost; why is the site's reason.
 func (s *lifecycle) awaitStopBound(slot uint64, why string) {
 	s.shelve(slot, phaseAwaitingBound)
 	s.touch(slot)
@@ -83,8 +81,8 @@ func (s *lifecycle) awaitStopBound(slot uint64, why string) {
 	}
 }
 
-// shelve takes an attempt out of its site's hands, to phaseAway or phaseAwaitingBound. It
-// does not count as running meanwhile; its room stays taken.
+// shelve takes an attempt from its site, to phaseAway or phaseAwaitingBound. Meanwhile it does not count
+// as running; its room stays taken.
 func (s *lifecycle) shelve(slot uint64, to attemptPhase) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.phase == phaseAwaitingBound {
@@ -103,7 +101,7 @@ func (s *lifecycle) shelve(slot uint64, to attemptPhase) {
 	s.tellAttempt(EventTaskWithdrawn, a)
 }
 
-// unshelve gives an attempt back to its site, as it was.
+// unshelve returns an attempt to its site, as it was.
 func (s *lifecycle) unshelve(slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	s.touch(slot)
@@ -114,8 +112,8 @@ func (s *lifecycle) unshelve(slot uint64) {
 	}
 }
 
-// regain gives an attempt back at once to a site that reports of it while its
-// registration is not acted on: it is as if that had been.
+// regain returns an attempt at once to a site that reports about it before the state has acted on the
+// site's registration. The outcome is as if the state had.
 func (s *lifecycle) regain(slot uint64) {
 	if a := s.attempts.Get(slot); a.phase == phaseAway || a.phase == phaseAwaitingBound && !a.given {
 		s.unshelve(slot)
@@ -123,8 +121,8 @@ func (s *lifecycle) regain(slot uint64) {
 	}
 }
 
-// dueMs is the log time at which an attempt is settled without its site's word, 0 =
-// never: by its bound, and if its site was asked to stop it, by stopMs, too.
+// dueMs returns the log time at which an attempt is settled without its site's report, 0 = never: at its
+// bound, and if its site was asked to stop it, at stopMs if that is earlier.
 func (a *attempt) dueMs() int64 {
 	switch a.phase {
 	case phaseLeft:
@@ -144,8 +142,8 @@ func (a *attempt) dueMs() int64 {
 	return 0
 }
 
-// expire settles the attempts that are due, in the order of times, jobs and tasks;
-// those that are too many for one entry in the next.
+// expire settles the attempts that are due, in the order of times, jobs and tasks. Those too many for one
+// entry are left to the next.
 func (s *lifecycle) expire() {
 	for s.expiring() && !s.steps.spent() {
 		switch slot := *s.due.First(); s.attempts.Get(slot).phase {
@@ -159,18 +157,17 @@ func (s *lifecycle) expire() {
 	}
 }
 
-// Dying is how many lost attempts may live until their bounds; their tasks wait
-// for that.
-func (s *views) Dying() int { return s.dying }
+// Dying returns how many lost attempts may live until their bounds; their tasks wait for that.
+func (s *attemptTable) Dying() int { return s.dying }
 
-// watch enters an attempt into the heap if it will be due.
+// watch adds an attempt to the heap if it will be due.
 func (s *attemptTable) watch(slot uint64) {
 	if s.attempts.Get(slot).dueMs() > 0 {
 		s.due.Push(slot)
 	}
 }
 
-// unwatch takes it out, if it is there.
+// unwatch removes an attempt from the heap, if it is in it.
 func (s *attemptTable) unwatch(slot uint64) {
 	if a := s.attempts.Get(slot); a.rank >= 0 {
 		s.due.Remove(int(a.rank))
@@ -180,5 +177,8 @@ func (s *attemptTable) unwatch(slot uint64) {
 // isDueBefore orders live attempts by time, job, task and attempt; no two are equal.
 func (s *attemptTable) isDueBefore(i, k uint64) bool {
 	a, b := s.attempts.Get(i), s.attempts.Get(k)
-	return cmp.Or(cmp.Compare(a.dueMs(), b.dueMs()), cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task), cmp.Compare(a.attempt, b.attempt)) < 0
+	return cmp.Or(
+		cmp.Compare(a.dueMs(), b.dueMs()), cmp.Compare(a.seq, b.seq),
+		cmp.Compare(a.task, b.task), cmp.Compare(a.attempt, b.attempt),
+	) < 0
 }

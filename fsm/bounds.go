@@ -5,20 +5,19 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// bounds are the sizes at which the state begins to do something else: to refuse, to
-// forget, to put off. They decide, so all members have the same ones, and they are no
-// part of a snapshot. They stand in one place so that tests can scale them down:
-// what is wrong at a bound shows in minutes where it is 8, and in years where it is
-// a million.
+// bounds are the sizes at which the state changes its behaviour: refuses, forgets or defers. They affect
+// decisions, so all members have the same ones, and they are not part of a snapshot. They are collected
+// here so that tests can scale them down: a mistake at a bound shows within minutes if the bound is 8,
+// and within years if it is a million.
 type bounds struct {
-	version uint32            // newest apply version known: always Version but in tests
+	version uint32            // newest apply version known: always Version except in tests
 	window  uint64            // results kept per site
-	shapes  int               // requirements of one site's open jobs
+	shapes  int               // different requirements of one site's open jobs
 	members int               // sites that ever registered
 	held    int               // attempts at one site
-	site    command.Resources // of one site's machines together
-	boots   int               // processes of one site remembered
-	doubts  uint32            // times that hints have a task go on elsewhere
+	site    command.Resources // of all machines of one site together
+	boots   int               // processes of one site that are remembered
+	doubts  uint32            // times that hints may make a task continue elsewhere
 	detail  uint32            // tasks of a job that keeps records
 	retire  int               // jobs that leave in one entry
 	steps   uint64            // of an entry, beyond which it leaves work to the next; see steps.go
@@ -26,30 +25,35 @@ type bounds struct {
 	// Quotas of sites; see limits.
 	tasks, jobs, bytes, kept, keptBytes, records share
 
-	gaps uint64 // ranges of numbers of jobs that left, beside as many as jobs
+	gaps uint64 // ranges of numbers of jobs that left, besides as many as there are jobs
 
 	reserveEveryMs int64 // log time between searches for reservations
-	reserveAtOnce  int   // made in one search
-	ranTasks       int64 // after so many, what a site's tasks ran lately is halved
-	stopMs         int64 // log time that a site has to report the end of what it is to stop
+	reserveAtOnce  int   // reservations made in one search
+	ranTasks       int64 // after this many, the recent run time of a site's tasks is halved
+	stopMs         int64 // log time within which a site must report the end of what it is to stop
 }
 
-// What a site may have whatever others join. It suffices for any one job.
+// What a site may have whoever else joins. It is enough for any single job.
 const (
 	floorTasks = command.MaxCount
 	floorBytes = 2 << 20
 )
 
-// realBounds are those of every federation.
+// realBounds returns the bounds of every federation.
 func realBounds() bounds {
 	return bounds{
-		version: Version, window: command.Window, shapes: MaxShapes, members: MaxMembers, held: command.MaxHeld, site: command.Resources{MilliCPU: command.MaxMilliCPU, MemMiB: command.MaxMemMiB, GPU: command.MaxGPU}, boots: maxBoots, doubts: maxDoubts, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
+		version: Version, window: command.Window, shapes: MaxShapes, members: MaxMembers, held: command.MaxHeld,
+		site: command.Resources{
+			MilliCPU: command.MaxMilliCPU, MemMiB: command.MaxMemMiB, GPU: command.MaxGPU,
+		},
+		boots: maxBoots, doubts: maxDoubts, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
 		tasks: share{100_000_000, floorTasks}, jobs: share{4_000_000, 1000}, bytes: share{2 << 30, floorBytes},
-		kept: share{command.MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes}, records: share{1_000_000, 1000},
+		kept: share{command.MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes},
+		records:        share{1_000_000, 1000},
 		gaps:           1 << 16,
 		reserveEveryMs: reserveEveryMs, reserveAtOnce: reserveAtOnce, ranTasks: ranTasks, stopMs: stopMs,
 	}
 }
 
-// maxNextReserve is the latest log time of a search for reservations.
+// maxNextReserve returns the latest log time of a search for reservations.
 func (b *bounds) maxNextReserve() int64 { return sched.MaxNow + b.reserveEveryMs }

@@ -6,9 +6,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// TestNoMoreAttemptsThanARegistrationNames: a site is given as many tasks as its next
-// registration can name. With one more it could never register again, and what it left
-// out would run twice.
+// TestNoMoreAttemptsThanARegistrationNames: a site is given as many tasks as its next registration can name. With
+// one more it could never register again, and what it left out would run twice.
 func TestNoMoreAttemptsThanARegistrationNames(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", command.MaxHeld+1))
@@ -34,11 +33,14 @@ func TestNoMoreAttemptsThanARegistrationNames(t *testing.T) {
 	w.check()
 }
 
-// TestReturnedTasksKeepTheBoundOfShapes: requirements count while their jobs are open,
-// so tasks that return cannot bring more of them than may be submitted.
+// TestReturnedTasksKeepTheBoundOfShapes: requirements count while their jobs are open, so tasks that return
+// cannot bring in more of them than may be submitted.
 func TestReturnedTasksKeepTheBoundOfShapes(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	w.must("b", &command.Offer{Version: 1, Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: command.MaxMilliCPU}}}})
+	w.must("b", &command.Offer{
+		Version:  1,
+		Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: command.MaxMilliCPU}}},
+	})
 	refused := 0
 	for need := range int64(MaxShapes + 10) {
 		j := w.job("a", 1)
@@ -55,8 +57,7 @@ func TestReturnedTasksKeepTheBoundOfShapes(t *testing.T) {
 	w.check()
 }
 
-// TestRaiseBesideAnOlderBroker: a broker that does not know the version that the same
-// entry raises is not taken in.
+// TestRaiseBesideAnOlderBroker: a broker that does not know the version that the same entry raises is refused.
 func TestRaiseBesideAnOlderBroker(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.s.bounds.version = Version + 1 // as of a later program
@@ -71,7 +72,7 @@ func TestRaiseBesideAnOlderBroker(t *testing.T) {
 	}
 }
 
-// TestRecordsOfOpenJobsAreBounded: jobs that one task keeps open count as well.
+// TestRecordsOfOpenJobsAreBounded: jobs that a single task keeps open count as well.
 func TestRecordsOfOpenJobsAreBounded(t *testing.T) {
 	const most = 10
 	w := newWorld(t, params(), "a", "b")
@@ -101,9 +102,9 @@ func TestRecordsOfOpenJobsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBoundOfAttemptsHidesNoMachine: a requirement appears while a site has as many
-// attempts as it may. Its machines rest, and are not drawn then. Once one attempt has
-// ended, all of them count again, not just the one where it ran.
+// TestBoundOfAttemptsHidesNoMachine: a requirement appears while a site has as many attempts as it may. Its
+// machines rest and are not drawn. Once one attempt has ended, all of them count again, not only the one where it
+// ran.
 func TestBoundOfAttemptsHidesNoMachine(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.s.bounds.held = 2
@@ -130,19 +131,29 @@ func TestBoundOfAttemptsHidesNoMachine(t *testing.T) {
 	w.check()
 }
 
-// TestRenamedMachinesDoNotPassTheProvenWeight: who offers machines under new names has
-// the tasks of the old ones running still; 1000 of them weighed 2.4 times what the
-// ledger's sums are proven for. It gets more when enough of these have ended.
+// TestRenamedMachinesDoNotPassTheProvenWeight: a site that offers machines under new names still runs the tasks of
+// the old ones; with 1000 names their weight was 2.4 times what the ledger's sums are proven for. The site gets
+// more once enough of these have ended.
 func TestRenamedMachinesDoNotPassTheProvenWeight(t *testing.T) {
 	p := params()
 	p.RateCPU, p.RateMem, p.RateGPU = command.MaxRate, command.MaxRate, command.MaxRate
 	w := newWorld(t, p, "a", "b")
 	j := w.job("a", 40)
-	j.Need = command.Resources{MilliCPU: command.MaxMilliCPU / 2, MemMiB: command.MaxMemMiB / 2, GPU: command.MaxGPU / 2}
+	j.Need = command.Resources{
+		MilliCPU: command.MaxMilliCPU / 2, MemMiB: command.MaxMemMiB / 2, GPU: command.MaxGPU / 2,
+	}
 	w.submit("a", j)
 	for i := range 20 {
 		w.offer["b"]++
-		w.must("b", &command.Offer{Version: w.offer["b"], Machines: []command.Machine{{Name: string(rune('a' + i)), Resources: command.Resources{MilliCPU: command.MaxMilliCPU, MemMiB: command.MaxMemMiB, GPU: command.MaxGPU}}}})
+		w.must("b", &command.Offer{
+			Version: w.offer["b"],
+			Machines: []command.Machine{{
+				Name: string(rune('a' + i)),
+				Resources: command.Resources{
+					MilliCPU: command.MaxMilliCPU, MemMiB: command.MaxMemMiB, GPU: command.MaxGPU,
+				},
+			}},
+		})
 		w.check()
 	}
 	weight := int64(0)

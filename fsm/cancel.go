@@ -5,10 +5,10 @@ import "github.com/cloudshare/cloudshare/fsm/command"
 // ownerLeft is the reason of tasks that ended while they waited.
 const ownerLeft = "owner left the federation"
 
-// CancelledAt is the reason of what was cancelled at a site's broker, by whoever it was.
+// CancelledAt returns the reason of what was cancelled at a site's broker, by whoever it was.
 func CancelledAt(site string) string { return "cancelled at " + site }
 
-// askedAt returns the site at whose broker a Cancel was asked.
+// askedAt returns the site at whose broker a Cancel was asked for.
 func (s *jobTable) askedAt(owner *site, c *command.Cancel) *site {
 	if x := s.byName[c.At]; x != nil {
 		return x
@@ -16,14 +16,14 @@ func (s *jobTable) askedAt(owner *site, c *command.Cancel) *site {
 	return owner
 }
 
-// noteCancel keeps where the cancel of a whole job was asked first.
+// noteCancel records where the cancel of a whole job was first asked for.
 func (s *lifecycle) noteCancel(owner *site, seq uint64, c *command.Cancel) {
 	if t := s.mutJob(seq).set(s.epoch).rare(); t.cancel == 0 {
 		t.cancel = uint32(s.askedAt(owner, c).id) + 1
 	}
 }
 
-// cancelWhy is the reason of a job's tasks that end because all of it was cancelled.
+// cancelWhy returns the reason of a job's tasks that end because the whole job was cancelled.
 func (s *jobTable) cancelWhy(j *job) string {
 	if j.tasks.cancel() == 0 {
 		return "cancelled"
@@ -31,8 +31,8 @@ func (s *jobTable) cancelWhy(j *job) string {
 	return s.sites[j.tasks.cancel()-1].cancels
 }
 
-// cancel executes a Cancel: what waits ends at once, what is live is to be
-// stopped and ends when its site says so.
+// cancel executes a Cancel: what waits ends at once; what is live is asked to stop and ends when its
+// site reports so.
 func (s *State) cancel(x *site, c *command.Cancel) command.Result {
 	if c.Job.Site != x.name {
 		return command.Result{Code: command.NotOwner}
@@ -86,8 +86,11 @@ func (s *lifecycle) cancelTask(seq uint64, task uint32, why string) command.Code
 	if _, ended := t.findRun(task); task < j.next || ended {
 		return command.AlreadyEnded
 	}
-	t.ahead++ // a hole in the range, skipped when the range comes to it
-	r := record{task: task, site: -1, queuedMs: j.queuedMs, assignedMs: -1, startedMs: -1, endedMs: s.time, detail: why}
+	t.ahead++ // a hole in the range, skipped when the range reaches it
+	r := record{
+		task: task, site: -1, queuedMs: j.queuedMs, assignedMs: -1, startedMs: -1,
+		endedMs: s.time, detail: why,
+	}
 	s.noteEnd(j, t, TaskCancelled, r)
 	j.skip()
 	s.dequeue(seq, j, 1)
@@ -97,7 +100,7 @@ func (s *lifecycle) cancelTask(seq uint64, task uint32, why string) command.Code
 	return command.OK
 }
 
-// record keeps what is known of a returned task that ends while it waits.
+// record returns what is known of a returned task that ends while it waits.
 func (b *backTask) record(now int64) record {
 	return record{
 		task: b.task, attempt: b.attempt, failures: b.failures, losses: b.losses, site: -1,
@@ -105,9 +108,9 @@ func (b *backTask) record(now int64) record {
 	}
 }
 
-// endWaiting ends what waits of a job, or as much of it as the entry may do.
+// endWaiting ends the waiting tasks of a job, or as many of them as the entry may.
 //
-// REQUIRES: something waits.
+// REQUIRES: some task waits.
 func (s *lifecycle) endWaiting(seq uint64, state TaskState, why string) {
 	j := s.mutJob(seq)
 	t := j.set(s.epoch)
@@ -140,8 +143,8 @@ func (s *lifecycle) endFresh(j *job, t *taskSet, state TaskState, why string) (n
 	return n
 }
 
-// endBack ends returned tasks, and returns how many: one at least, unless the caller
-// did something already.
+// endBack ends returned tasks, and returns how many: at least one, unless the caller already did
+// something.
 func (s *lifecycle) endBack(j *job, t *taskSet, state TaskState, why string, did bool) (n uint32) {
 	for ; t.back().Len() > 0 && (!did || !s.steps.spent()); did = true {
 		b := *t.back().First()
@@ -159,13 +162,12 @@ func (s *lifecycle) endBack(j *job, t *taskSet, state TaskState, why string, did
 	return n
 }
 
-// isStopping reports whether the end of an attempt was asked for, be it that the
-// cancel of its job has not come to it yet.
+// isStopping reports whether the end of an attempt was requested, even if the cancel of its job has not
+// reached it yet.
 func (s *lifecycle) isStopping(a *attempt) bool { return a.stopping() || s.cancelling[a.seq] }
 
-// stop asks for the end of a live attempt; its capacity stays taken until its
-// site reports. One whose site is lost has nobody to ask: it ends, at once or
-// by its bound.
+// stop asks for the end of a live attempt; its capacity stays taken until its site reports. If the site is
+// lost there is nobody to ask: the attempt ends at once or at its bound.
 func (s *lifecycle) stop(slot uint64, why string) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.stopping() {
@@ -186,7 +188,7 @@ func (s *lifecycle) stop(slot uint64, why string) {
 		if s.attempts.Get(slot).dueMs() <= s.time { // its bound has passed
 			s.silent(slot)
 		}
-	case phaseLeft: // it is no task's
+	case phaseLeft: // it does not belong to a task any more
 	}
 }
 
@@ -198,7 +200,7 @@ func (s *jobTable) liveOf(seq uint64) []uint64 {
 	}
 	var slots []uint64
 	var task uint32
-	between := func(to uint32) { // runs
+	between := func(to uint32) { // between runs
 		for ; task < min(to, j.next); task++ {
 			if slot, ok := s.live[taskKey{seq, task}]; ok {
 				slots = append(slots, slot)

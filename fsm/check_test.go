@@ -10,10 +10,12 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// check recounts from the primary data everything that is derived or that must
-// add up, and returns the first contradiction.
+// check recomputes from the primary data everything that is derived or must add up, and returns the first
+// contradiction.
 func (s *State) check() error {
-	for _, f := range []func() error{s.checkLedger, s.checkAttempts, s.checkJobs, s.checkUse, s.checkQueues, s.checkMachines, s.checkWaits} {
+	for _, f := range []func() error{
+		s.checkLedger, s.checkAttempts, s.checkJobs, s.checkUse, s.checkQueues, s.checkMachines, s.checkWaits,
+	} {
 		if err := f(); err != nil {
 			return fmt.Errorf("entry %d: %w", s.index, err)
 		}
@@ -80,7 +82,7 @@ func (s *State) checkLedger() error {
 	return nil
 }
 
-// ownOf is ψ″ of what a site ran for itself.
+// ownOf returns ψ″ of what a site ran for itself.
 func ownOf(x *site) sched.Int128 {
 	for _, c := range x.row {
 		if c.executor == x.id {
@@ -97,7 +99,8 @@ func (s *State) checkAttempts() error {
 		if a.phase == phaseAssigned {
 			assigned++
 		}
-		if due := a.dueMs(); due > 0 != (a.rank >= 0) || (a.phase == phaseStopping) != (a.stopMs > 0) || due > 0 && due <= s.time && !s.unfinished() {
+		if due := a.dueMs(); due > 0 != (a.rank >= 0) || (a.phase == phaseStopping) != (a.stopMs > 0) ||
+			due > 0 && due <= s.time && !s.unfinished() {
 			return fmt.Errorf("attempt %d is due at %d, stops until %d, and watched: %d", slot, due, a.stopMs, a.rank)
 		}
 		if i := int(a.rank); i >= 0 {
@@ -111,13 +114,16 @@ func (s *State) checkAttempts() error {
 		}
 		if a.phase == phaseLeft {
 			left++
-			if s.leftovers[a.leftKey()] != slot || a.startedMs >= 0 || a.dueMs() > 0 && a.dueMs() <= s.time && !s.unfinished() || a.given && a.boundMs == 0 || a.word != wordNone && !s.hasChore(a.site) {
+			if s.leftovers[a.leftKey()] != slot || a.startedMs >= 0 || a.dueMs() > 0 && a.dueMs() <= s.time &&
+				!s.unfinished() || a.given && a.boundMs == 0 || a.word != wordNone && !s.hasChore(a.site) {
 				return fmt.Errorf("leftover %d, bound %d, given %v", slot, a.boundMs, a.given)
 			}
-			if d := a.left.doubt; d == doubtOpen && !s.isReturned(a) || d != doubtNone && (a.given || a.doubts > s.bounds.doubts || a.left.startedMs >= 0 && a.phaseBefore != phaseRunning) {
+			if d := a.left.doubt; d == doubtOpen && !s.isReturned(a) || d != doubtNone &&
+				(a.given || a.doubts > s.bounds.doubts || a.left.startedMs >= 0 && a.phaseBefore != phaseRunning) {
 				return fmt.Errorf("leftover %d, doubt %d: %+v", slot, d, a)
 			}
-			if l := s.live[taskKey{a.seq, a.task}]; s.live[taskKey{a.seq, a.task}] != 0 && s.attempts.Get(l).attempt == a.attempt {
+			if l := s.live[taskKey{a.seq, a.task}]; s.live[taskKey{a.seq, a.task}] != 0 &&
+				s.attempts.Get(l).attempt == a.attempt {
 				return fmt.Errorf("leftover %d is live, too", slot)
 			}
 			continue
@@ -128,7 +134,8 @@ func (s *State) checkAttempts() error {
 				return fmt.Errorf("attempt %d dies by %d at %d, given up %v", slot, a.boundMs, s.time, a.given)
 			}
 		}
-		if a.word != wordNone && !s.hasChore(a.site) || a.phase == phaseAway && !s.sites[a.site].parked() && !s.hasChore(a.site) {
+		if a.word != wordNone && !s.hasChore(a.site) ||
+			a.phase == phaseAway && !s.sites[a.site].parked() && !s.hasChore(a.site) {
 			return fmt.Errorf("attempt %d is %v after %v at %s", slot, a.phase, a.word, s.sites[a.site].name)
 		}
 		if s.live[taskKey{a.seq, a.task}] != slot {
@@ -143,7 +150,8 @@ func (s *State) checkAttempts() error {
 		slots := s.slotsOf(x, 0)
 		for i, slot := range slots { // the last change first
 			a := s.attempts.Get(slot)
-			if a == nil || a.site != x.id || a.changed > x.changed || i > 0 && s.attempts.Get(slots[i-1]).changed < a.changed {
+			if a == nil || a.site != x.id || a.changed > x.changed ||
+				i > 0 && s.attempts.Get(slots[i-1]).changed < a.changed {
 				return fmt.Errorf("attempt %d is not at its place in %s", slot, x.name)
 			}
 		}
@@ -255,7 +263,7 @@ func (s *State) checkQueues() error {
 	return s.checkHeads()
 }
 
-// checkBarCounts compares what lanes and classes count of barred jobs with a scan of all.
+// checkBarCounts compares the counts of barred jobs of lanes and classes with a scan of all jobs.
 func (s *State) checkBarCounts() error {
 	lanes, classes := map[*lane]map[*site]int{}, map[*class]map[*site]int{}
 	laneJobs, classJobs := map[*lane]int{}, map[*class]int{}
@@ -316,7 +324,7 @@ func (s *State) sameBarCounts(jobs int, got barCounts, wantJobs int, want map[*s
 	return nil
 }
 
-// checkHeads compares each lane's head, and what stands in its queues, with a scan of all jobs.
+// checkHeads compares each lane's head and queues with a scan of all jobs.
 func (s *State) checkHeads() error {
 	type head struct {
 		prio int32
@@ -400,10 +408,12 @@ func (s *State) checkMachines() error {
 		}
 		for i, m := range all {
 			uses = uses.Plus(m.used)
-			if m.used != used[m] || m.tasks != tasks[m] || m.offered != (i < len(x.machines)) || m.offered && m.pos != i || m.site != x {
+			if m.used != used[m] || m.tasks != tasks[m] || m.offered != (i < len(x.machines)) ||
+				m.offered && m.pos != i || m.site != x {
 				return fmt.Errorf("machine %s/%s uses %v in %d tasks, its attempts %v in %d", x.name, m.name, m.used, m.tasks, used[m], tasks[m])
 			}
-			if m.tried && (s.phase != cut || m.pass != s.pass || !slices.Contains(s.tried, m)) || m.pass == s.pass && s.phase != cut {
+			if m.tried && (s.phase != cut || m.pass != s.pass || !slices.Contains(s.tried, m)) ||
+				m.pass == s.pass && s.phase != cut {
 				return fmt.Errorf("machine %s/%s was tried in no match", x.name, m.name)
 			}
 			if m.offered && !m.tried && (m.slots == 0 || m.tasks < m.slots) {
@@ -422,7 +432,8 @@ func (s *State) checkMachines() error {
 			if sets[m.labels]++; m.labels != nil && (!m.offered || s.labelSets[m.labels.labels] != m.labels) {
 				return fmt.Errorf("machine %s/%s, offered %v, has labels %q of its own", x.name, m.name, m.offered, m.labels.labels)
 			}
-			if r := s.reservations.Get(s.reservations.Search(func(r *reservation) bool { return r.no >= m.heldNo })); m.held != 0 && (s.held[m.held] != m || !m.offered || r == nil || r.machine != m || r.seq != m.held) {
+			r := s.reservations.Get(s.reservations.Search(func(r *reservation) bool { return r.no >= m.heldNo }))
+			if m.held != 0 && (s.held[m.held] != m || !m.offered || r == nil || r.machine != m || r.seq != m.held) {
 				return fmt.Errorf("machine %s/%s is held for %d", x.name, m.name, m.held)
 			}
 		}
@@ -462,7 +473,8 @@ func (s *State) checkMachines() error {
 			return fmt.Errorf("%s has %d machines held, %d counted, for %d of its jobs, %d counted", x.name, of, x.heldMachines, owned, x.heldFor)
 		}
 	}
-	if held != s.reservations.Len() || held != len(s.held) || len(s.fresh) != 0 && s.phase == matched || len(s.late) != 0 && s.phase != cut {
+	if held != s.reservations.Len() || held != len(s.held) || len(s.fresh) != 0 && s.phase == matched ||
+		len(s.late) != 0 && s.phase != cut {
 		return fmt.Errorf("%d held, %d reservations; %d fresh, %d late", held, s.reservations.Len(), len(s.fresh), len(s.late))
 	}
 	for f, list := range map[freshness][]*class{isFresh: s.fresh, isLate: s.late} {
@@ -475,7 +487,7 @@ func (s *State) checkMachines() error {
 	return nil
 }
 
-// reborn is the state after its own snapshot was written and restored.
+// reborn returns the state after its snapshot was written and restored.
 func reborn(s *State) (*State, error) {
 	var b bytes.Buffer
 	f := s.Snapshot()

@@ -6,8 +6,7 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// checkWaits recounts what the policies by projected waits keep from jobs and
-// sites.
+// checkWaits recomputes what the policies of projected waits keep from jobs and sites.
 func (s *State) checkWaits() error {
 	w := s.waits
 	if (w != nil) != (s.founded > 0 && sched.IsProjected(s.params.Policy)) {
@@ -48,7 +47,8 @@ func (s *State) checkWaits() error {
 		if s.isDue(d) {
 			counted[d.slot] = true
 		}
-		if s.isDue(d) && (d.at < s.quanta(s.time) && !s.prolonging || s.attempts.Get(d.slot).length < 1) || i > 0 && d.isBefore(w.due.At((i-1)/2)) {
+		if s.isDue(d) && (d.at < s.quanta(s.time) && !s.prolonging || s.attempts.Get(d.slot).length < 1) ||
+			i > 0 && d.isBefore(w.due.At((i-1)/2)) {
 			return fmt.Errorf("attempt %+v is not at its place among the due", d)
 		}
 	}

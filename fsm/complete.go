@@ -20,8 +20,8 @@ func (s *lifecycle) complete(x *site, c *command.Complete) command.Result {
 	return command.Result{}
 }
 
-// finishLeft ends a leftover as its site reported. Its success counts if its task is
-// on its way elsewhere: the first one does.
+// finishLeft ends a leftover as its site reported. If its task was requeued elsewhere, its success counts:
+// the first success does.
 func (s *lifecycle) finishLeft(slot uint64, e *command.Ended) {
 	switch past := s.attempts.Get(slot).left.doubt == doubtPast; {
 	case past && e.Outcome == command.Succeeded && s.overtake(slot):
@@ -33,8 +33,8 @@ func (s *lifecycle) finishLeft(slot uint64, e *command.Ended) {
 	s.answerForLeft(slot, false, e.Outcome == command.Lost)
 }
 
-// finish ends an attempt as its site reported: charge it, free its room, and
-// decide what becomes of the task.
+// finish ends an attempt as its site reported: it charges the attempt, frees its room, and decides what
+// happens to the task.
 func (s *lifecycle) finish(slot uint64, e *command.Ended) {
 	if e.Outcome == command.Lost && s.attempts.Get(slot).boundMs > s.time {
 		s.giveUp(slot, e.Detail)
@@ -66,8 +66,8 @@ func (s *lifecycle) finish(slot uint64, e *command.Ended) {
 	}
 }
 
-// span returns the run that is charged, in log milliseconds: measured, but
-// bounded by the log's own entries, so that a late report cannot inflate it.
+// span returns the run that is charged, in log milliseconds. It is as measured, but bounded by the log's
+// own entries, so that a late report cannot inflate it.
 func (s *lifecycle) span(a *attempt, e *command.Ended) (start, end int64) {
 	start = min(a.assignedMs+e.DelayMs, s.time)
 	end = min(start+e.RunMs, s.time)
@@ -77,15 +77,16 @@ func (s *lifecycle) span(a *attempt, e *command.Ended) (start, end int64) {
 	return start, end
 }
 
-// recordOf keeps what is known of an attempt that ends.
+// recordOf returns what is known of an attempt that ends.
 func (s *jobTable) recordOf(a *attempt) record {
 	return record{
 		task: a.task, attempt: a.attempt, failures: a.failures, losses: a.losses, site: a.site, token: a.token,
-		queuedMs: a.queuedMs, assignedMs: a.assignedMs, startedMs: a.startedMs, endedMs: s.time, machine: a.machine.name,
+		queuedMs: a.queuedMs, assignedMs: a.assignedMs, startedMs: a.startedMs, endedMs: s.time,
+		machine: a.machine.name,
 	}
 }
 
-// settle decides what becomes of a task whose attempt is gone.
+// settle decides what happens to a task whose attempt is gone.
 func (s *lifecycle) settle(a *attempt, r record, o command.Outcome) {
 	j := s.jobs.Get(a.seq)
 	stopping := s.isStopping(a)
@@ -107,7 +108,7 @@ func (s *lifecycle) settle(a *attempt, r record, o command.Outcome) {
 	}
 }
 
-// lose decides what becomes of a task that its site lost.
+// lose decides what happens to a task that its site lost.
 func (s *lifecycle) lose(a *attempt, r record, o command.Outcome) {
 	r.losses++
 	r.detail = cmp.Or(r.detail, a.why, "lost by "+s.sites[a.site].name)
@@ -118,9 +119,8 @@ func (s *lifecycle) lose(a *attempt, r record, o command.Outcome) {
 	s.requeue(a, r, o)
 }
 
-// requeue returns a task to the head of its job: it keeps its place in the
-// order of arrival and gets a new queue time. If its owner's departure is
-// over, it ends as lost instead.
+// requeue returns a task to the head of its job: it keeps its place in the order of arrival and gets a
+// new queue time. If its owner's departure is over, it ends as lost instead.
 func (s *lifecycle) requeue(a *attempt, r record, o command.Outcome) {
 	seq := a.seq
 	j := s.mutJob(seq)
@@ -137,15 +137,14 @@ func (s *lifecycle) requeue(a *attempt, r record, o command.Outcome) {
 	s.noteRequeued(j)
 }
 
-// endTask ends one task whose attempt is gone already, or that was waiting
-// again.
+// endTask ends one task whose attempt is already gone, or that was waiting again.
 func (s *lifecycle) endTask(seq uint64, state TaskState, r record) {
 	j := s.mutJob(seq)
 	s.noteEnd(j, j.set(s.epoch), state, r)
 	s.endJob(seq, j)
 }
 
-// noteEnd writes one task's end into its job.
+// noteEnd records one task's end in its job.
 func (s *lifecycle) noteEnd(j *job, t *taskSet, state TaskState, r record) {
 	s.sites[j.owner].use.tasks--
 	s.keepRecord(j, t, r)

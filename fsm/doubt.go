@@ -6,33 +6,32 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// A suspicion is a hint, and often taken back. Jobs with on_loss immediate asked to be
-// requeued at the first hint: their tasks may run twice. So the tasks of such jobs that
-// a suspected site runs for others wait again, uncounted, and their attempts are in
-// doubt: leftovers that get their tasks back, as they were, if the site is heard again
-// before another one has taken them.
+// A suspicion is a hint, and often withdrawn. Jobs with on_loss immediate asked to be requeued at the
+// first hint: their tasks may run twice. So the tasks of such jobs that a suspected site runs for others
+// wait again, without counting a loss, and their attempts are in doubt: they become leftovers that get
+// their tasks back, as they were, if the site is heard again before another one has taken the tasks.
 
-// doubt is how a leftover stands to its task.
+// doubt says how a leftover relates to its task.
 type doubt uint8
 
 const (
-	doubtNone doubt = iota // the task is settled: nothing that the leftover reports counts
-	// doubtOpen: the task waits, for its site is suspected. Invariant: the task's
-	// latest attempt is this one, and its site is suspected or has a chore.
+	doubtNone doubt = iota // the task is settled: no report about the leftover counts
+	// doubtOpen: the task waits because its site is suspected. Invariant: this is the task's latest
+	// attempt, and its site is suspected or has a chore.
 	doubtOpen
-	// doubtPast: the task went on elsewhere. The leftover is to be stopped; if it
-	// succeeds first, that counts.
+	// doubtPast: the task continued elsewhere. The leftover is to be stopped; if it succeeds first,
+	// that counts.
 	doubtPast
 	lastDoubt = doubtPast
 )
 
-// maxDoubts bounds how often a task goes on elsewhere by a hint: so a site that
-// flickers leaves a bounded number of attempts. After that only losses return it.
+// maxDoubts bounds how often hints make a task continue elsewhere, so that a site whose state keeps
+// changing leaves a bounded number of attempts. After that only losses requeue the task.
 const maxDoubts = 3
 
-// doubt does to a live attempt what a suspicion of its site is for, if its job asked
-// for that. The task of one that is to be stopped has ended: so it does whether it is
-// cancelled before the suspicion, behind it or while this is half done.
+// doubt puts a live attempt of a suspected site in doubt if its job asked for that. If the attempt is to
+// be stopped, its task ends, whether it was cancelled before the suspicion, after it, or while this is
+// half done.
 func (s *lifecycle) doubt(slot uint64) {
 	a := s.attempts.Get(slot)
 	j := s.jobs.Get(a.seq)
@@ -48,7 +47,7 @@ func (s *lifecycle) doubt(slot uint64) {
 	}
 }
 
-// putInDoubt returns an attempt's task to the queue, and keeps the attempt.
+// putInDoubt returns an attempt's task to the queue and keeps the attempt.
 func (s *lifecycle) putInDoubt(slot uint64) {
 	s.steps.used += stepSettle
 	a := *s.attempts.Get(slot)
@@ -61,7 +60,7 @@ func (s *lifecycle) putInDoubt(slot uint64) {
 	s.noteNotRun(&a)
 }
 
-// findDoubt returns the attempt of a returned task that is in doubt, or false.
+// findDoubt returns the attempt in doubt of a returned task, or false.
 func (s *lifecycle) findDoubt(j *job, b *backTask) (slot uint64, ok bool) {
 	if len(s.leftovers) == 0 {
 		return 0, false
@@ -70,8 +69,8 @@ func (s *lifecycle) findDoubt(j *job, b *backTask) (slot uint64, ok bool) {
 	return slot, ok && s.attempts.Get(slot).left.doubt == doubtOpen
 }
 
-// closeDoubt ends the doubt about a returned task's attempt: the task was given to
-// another site, or has ended. The attempt is to be stopped.
+// closeDoubt ends the doubt about a returned task's attempt: the task was given to another site, or has
+// ended. The attempt is to be stopped.
 func (s *lifecycle) closeDoubt(j *job, b *backTask, to doubt, why string) (was bool) {
 	slot, ok := s.findDoubt(j, b)
 	if !ok {
@@ -90,15 +89,15 @@ func (s *lifecycle) closeDoubt(j *job, b *backTask, to doubt, why string) (was b
 	return true
 }
 
-// findOpen returns the slot of the attempt in doubt that ref names at site x, whose
-// task waits, or false.
+// findOpen returns the slot of the attempt in doubt that ref names at site x and whose task waits, or
+// false.
 func (s *lifecycle) findOpen(ref *command.AttemptRef, x *site) (uint64, bool) {
 	slot, ok := s.findLeft(ref, x)
 	return slot, ok && s.attempts.Get(slot).left.doubt == doubtOpen
 }
 
-// findEnded is findAttempt for a site's word on the end of an attempt: one in doubt
-// has its task back by it, and ends with it.
+// findEnded is findAttempt for a site's report of an attempt's end: an attempt in doubt first gets its
+// task back, and then ends with it.
 func (s *lifecycle) findEnded(ref *command.AttemptRef, x *site) (uint64, bool) {
 	if slot, ok := s.findAttempt(ref, x); ok {
 		s.regain(slot)
@@ -111,8 +110,8 @@ func (s *lifecycle) findEnded(ref *command.AttemptRef, x *site) (uint64, bool) {
 	return slot, ok
 }
 
-// startedInDoubt notes the reported start of an attempt in doubt: it counts as running
-// from there on if it gets its task back.
+// startedInDoubt records the reported start of an attempt in doubt. It counts as running from then on if
+// it gets its task back.
 func (s *lifecycle) startedInDoubt(slot uint64, delayMs int64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.left.startedMs >= 0 {
@@ -123,7 +122,7 @@ func (s *lifecycle) startedInDoubt(slot uint64, delayMs int64) {
 	a.left, a.phaseBefore = &l, phaseRunning
 }
 
-// resume gives a leftover its task back, which waits.
+// resume gives a leftover its waiting task back.
 func (s *lifecycle) resume(slot uint64) {
 	s.steps.used += stepSettle
 	a := s.attempts.Get(slot)
@@ -165,9 +164,9 @@ func (s *lifecycle) reenter(slot uint64, failures, losses, doubts uint32, length
 
 const succeededElsewhere = "another attempt of its task succeeded first"
 
-// overtake has a leftover whose task went on elsewhere be its live attempt again,
-// because it has succeeded: the later attempt is to be stopped, and counts nothing.
-// It returns false if the task has ended.
+// overtake makes a leftover whose task continued elsewhere the task's live attempt again, because it has
+// succeeded. The later attempt is to be stopped and does not count. It returns false if the task has
+// ended.
 func (s *lifecycle) overtake(slot uint64) bool {
 	a := s.attempts.Get(slot)
 	j := s.jobs.Get(a.seq)
@@ -194,8 +193,8 @@ func (s *lifecycle) overtake(slot uint64) bool {
 	return true
 }
 
-// countLoss counts the loss of a leftover whose task went on elsewhere: once, as it
-// would count had the task waited for it. It ends nothing by itself.
+// countLoss counts the loss of a leftover whose task continued elsewhere: once, as it would count if the
+// task had waited for it. It ends nothing by itself.
 func (s *lifecycle) countLoss(slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.left.doubt != doubtPast {
@@ -212,25 +211,26 @@ func (s *lifecycle) countLoss(slot uint64) {
 	s.mutJob(a.seq).set(s.epoch).findBack(a.task).losses++
 }
 
-// settleDoubt has nothing count any more that a leftover's site reports of it.
+// settleDoubt makes every later report about a leftover without effect.
 //
-// REQUIRES: a came from State.attempts.mut, and is in no open doubt.
+// REQUIRES: a came from State.attempts.Mut, and is not in open doubt.
 func (a *attempt) settleDoubt() {
 	l := *a.left
 	l.doubt, l.startedMs = doubtNone, -1
 	a.left, a.phaseBefore = &l, phaseAssigned
 }
 
-// viewDoubt says of a returned task that it may run twice, if its attempt is in doubt.
+// viewDoubt returns the note that a returned task may run twice, if its attempt is in doubt.
 func (s *views) viewDoubt(j *job, b *backTask) string {
 	slot, ok := s.findDoubt(j, b)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("may run twice: %s is suspected, where attempt %d may run on", s.sites[s.attempts.Get(slot).site].name, b.attempt)
+	return fmt.Sprintf("may run twice: %s is suspected, where attempt %d may run on",
+		s.sites[s.attempts.Get(slot).site].name, b.attempt)
 }
 
-// viewTwice says it of a live attempt whose task another site may still run.
+// viewTwice returns the same note for a live attempt whose task another site may still run.
 func (s *views) viewTwice(a *attempt) string {
 	if len(s.leftovers) == 0 {
 		return ""
@@ -240,23 +240,27 @@ func (s *views) viewTwice(a *attempt) string {
 	if !ok || s.attempts.Get(slot).left.doubt != doubtPast {
 		return ""
 	}
-	return fmt.Sprintf("may run twice: %s was suspected, and attempt %d may not have ended there", s.sites[s.attempts.Get(slot).site].name, a.attempt-1)
+	return fmt.Sprintf("may run twice: %s was suspected, and attempt %d may not have ended there",
+		s.sites[s.attempts.Get(slot).site].name, a.attempt-1)
 }
 
-// inDoubt reads what only a leftover in doubt has.
+// inDoubt reads the fields that only a leftover in doubt has.
 func (r *snapReader) inDoubt(s *State, a *attempt) {
-	a.phaseBefore, a.failures, a.losses, a.doubts = attemptPhase(r.upTo(uint64(phaseRunning), "state")), r.u32("failures"), r.u32("losses"), r.u32("doubts")
+	a.phaseBefore = attemptPhase(r.upTo(uint64(phaseRunning), "state"))
+	a.failures, a.losses, a.doubts = r.u32("failures"), r.u32("losses"), r.u32("doubts")
 	a.weight = r.within(0, command.MaxTaskWeight, "weight")
 	a.queuedMs, a.assignedMs, a.left.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
-	r.check(a.left.startedMs < 0 || a.phaseBefore == phaseRunning && a.queuedMs <= a.left.startedMs, "an attempt in doubt started before it was queued")
+	r.check(a.left.startedMs < 0 || a.phaseBefore == phaseRunning && a.queuedMs <= a.left.startedMs,
+		"an attempt in doubt started before it was queued")
 	r.check(!a.given, "an attempt is given up and in doubt")
 }
 
-// isReturned reports whether a leftover's task waits, with no later attempt, for its
-// site is suspected.
+// isReturned reports whether a leftover's task waits, without a later attempt, because its site is
+// suspected.
 func (s *State) isReturned(a *attempt) bool {
 	j := s.jobs.Get(a.seq)
-	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner || j.class.Need != a.left.need || j.onLoss != command.Immediate {
+	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner ||
+		j.class.Need != a.left.need || j.onLoss != command.Immediate {
 		return false
 	}
 	b := j.tasks.findBack(a.task)

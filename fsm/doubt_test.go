@@ -11,7 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// submitImmediate enters a job whose tasks are to be requeued at the first hint.
+// submitImmediate submits a job whose tasks are to be requeued at the first hint.
 func (w *world) submitImmediate(site string, count uint32) {
 	w.t.Helper()
 	j := w.job(site, count)
@@ -19,7 +19,7 @@ func (w *world) submitImmediate(site string, count uint32) {
 	w.submit(site, j)
 }
 
-// doubtWorld has b run an immediate task of a; c has no machine yet.
+// doubtWorld makes b run an immediate task of a; c has no machine yet.
 func doubtWorld(t *testing.T) (*world, Assignment) {
 	t.Helper()
 	w := newWorld(t, params(), "a", "b", "c")
@@ -43,7 +43,7 @@ func (w *world) lose(site string) {
 	w.check()
 }
 
-// reborn has the world go on from the state's snapshot.
+// reborn makes the world continue from the state's snapshot.
 func (w *world) reborn() {
 	w.t.Helper()
 	r, err := reborn(w.s)
@@ -53,13 +53,13 @@ func (w *world) reborn() {
 	w.s = r
 }
 
-// task is the only one of a's first job.
+// task returns the only task of a's first job.
 func (w *world) task() TaskView {
 	tasks, _ := w.s.Tasks(command.JobID{Site: "a", Num: 1}, 0, 1)
 	return tasks[0]
 }
 
-// elsewhere has b suspected and its task run at c.
+// elsewhere makes b suspected and its task run at c.
 func (w *world) elsewhere() Assignment {
 	w.t.Helper()
 	w.must("c", w.offering("c", 1))
@@ -72,7 +72,7 @@ func (w *world) elsewhere() Assignment {
 	return as[0]
 }
 
-// TestImmediateRunsElsewhereAtTheHint: what on_loss immediate promises.
+// TestImmediateRunsElsewhereAtTheHint checks what on_loss immediate promises.
 func TestImmediateRunsElsewhereAtTheHint(t *testing.T) {
 	w, a := doubtWorld(t)
 	second := w.elsewhere()
@@ -93,18 +93,20 @@ func TestImmediateRunsElsewhereAtTheHint(t *testing.T) {
 		t.Error("its end did not free the core")
 	}
 	w.must("c", &command.Complete{Attempts: []command.Ended{ended(second, command.Succeeded, 5)}})
-	if got = w.task(); got.State != TaskSucceeded || got.Losses != 0 || got.Attempt != 2 || w.s.byName["b"].account.Gave != (sched.Sums{}) {
+	if got = w.task(); got.State != TaskSucceeded || got.Losses != 0 || got.Attempt != 2 ||
+		w.s.byName["b"].account.Gave != (sched.Sums{}) {
 		t.Errorf("the task is %+v", got)
 	}
 	w.check()
 }
 
-// TestFencedWaitsForTheLoss: only who asked for it may run twice.
+// TestFencedWaitsForTheLoss: only tasks that asked for it may run twice.
 func TestFencedWaitsForTheLoss(t *testing.T) {
 	for _, on := range []command.OnLoss{command.Fenced, command.Never} {
 		w, a := leftWorld(t, on, 0)
 		w.suspect("b", true)
-		if v, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); v.Counts[Running] != 1 || w.s.Assignments("b")[0].AttemptRef != a.AttemptRef {
+		if v, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); v.Counts[Running] != 1 ||
+			w.s.Assignments("b")[0].AttemptRef != a.AttemptRef {
 			t.Errorf("at the hint %v", v.Counts)
 		}
 	}
@@ -117,8 +119,8 @@ func TestFencedWaitsForTheLoss(t *testing.T) {
 	}
 }
 
-// TestTheFirstResultWins: of two attempts the one that succeeds first counts, whichever
-// it is; the other is stopped, and charged to nobody.
+// TestTheFirstResultWins: of two attempts the first to succeed counts, whichever it is; the other one is stopped,
+// and charged to nobody.
 func TestTheFirstResultWins(t *testing.T) {
 	w, a := doubtWorld(t)
 	second := w.elsewhere()
@@ -140,7 +142,7 @@ func TestTheFirstResultWins(t *testing.T) {
 	w.check()
 }
 
-// TestTheSecondResultIsDropped: nothing changes an end.
+// TestTheSecondResultIsDropped: nothing changes a task that has ended.
 func TestTheSecondResultIsDropped(t *testing.T) {
 	w, a := doubtWorld(t)
 	second := w.elsewhere()
@@ -159,15 +161,16 @@ func TestAFailureOfTheOldAttemptIsDropped(t *testing.T) {
 		w, a := doubtWorld(t)
 		w.elsewhere()
 		w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, o, 7)}})
-		if got := w.task(); got.State != Running || got.Attempt != 2 || got.Failures+got.Losses != 0 || len(w.s.leftovers) != 0 {
+		if got := w.task(); got.State != Running || got.Attempt != 2 || got.Failures+got.Losses != 0 ||
+			len(w.s.leftovers) != 0 {
 			t.Errorf("after outcome %d the task is %+v", o, got)
 		}
 		w.check()
 	}
 }
 
-// TestAnEndInDoubtCounts: while the task waits, what its site says of the attempt counts
-// as ever; a start or a bound ends no doubt.
+// TestAnEndInDoubtCounts: while the task waits, its site's reports about the attempt count as usual; a start or a
+// bound does not end the doubt.
 func TestAnEndInDoubtCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		body func(command.AttemptRef) command.Body
@@ -204,7 +207,7 @@ func TestAnEndInDoubtCounts(t *testing.T) {
 	}
 }
 
-// TestAStartInDoubtIsKept: what its site says of an attempt that may get its task back.
+// TestAStartInDoubtIsKept keeps what its site reports of an attempt that may get its task back.
 func TestAStartInDoubtIsKept(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1))
@@ -223,8 +226,7 @@ func TestAStartInDoubtIsKept(t *testing.T) {
 	}
 }
 
-// TestALossAfterADoubtCountsOnce: whether its task waited, ran elsewhere or waited
-// again by then.
+// TestALossAfterADoubtCountsOnce: whether its task was waiting, running elsewhere or waiting again by then.
 func TestALossAfterADoubtCountsOnce(t *testing.T) {
 	for _, when := range []string{"waits", "runs elsewhere", "waits again", "by its own word", "registered without it"} {
 		w, a := doubtWorld(t)
@@ -254,8 +256,8 @@ func TestALossAfterADoubtCountsOnce(t *testing.T) {
 	}
 }
 
-// TestADoubtIsSettledByARegistration: what the site still has goes on, the rest as if
-// there had been no doubt.
+// TestADoubtIsSettledByARegistration: what the site still has continues; the rest ends as if there had been no
+// doubt.
 func TestADoubtIsSettledByARegistration(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		w, a := doubtWorld(t)
@@ -269,21 +271,23 @@ func TestADoubtIsSettledByARegistration(t *testing.T) {
 		}
 		w.check()
 		got := w.task()
-		if held && (got.State != Running || got.Attempt != 1 || got.Losses != 0) || !held && (got.State != Queued || got.Losses != 1) {
+		if held && (got.State != Running || got.Attempt != 1 || got.Losses != 0) ||
+			!held && (got.State != Queued || got.Losses != 1) {
 			t.Errorf("held %v: the task is %+v", held, got)
 		}
 	}
 }
 
-// TestARegistrationForgetsWhatWentOnElsewhere has a site register without an attempt that
-// it never reported as started, whose task went on elsewhere and whose bound is still to
-// come: the attempt takes its room until then, and the state can be restored. It once could
-// not, for a leftover was given up and in doubt.
+// TestARegistrationForgetsWhatWentOnElsewhere: a site registers without an attempt that it never reported as
+// started, whose task continued elsewhere and whose bound has not passed. The attempt keeps its room until then,
+// and the state can be restored. Once it could not, since a leftover was both given up and in doubt.
 func TestARegistrationForgetsWhatWentOnElsewhere(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 1))
 	w.submitImmediate("a", 1)
-	w.must("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: w.s.Assignments("b")[0].AttemptRef, BoundMs: 100_000}}})
+	w.must("b", &command.Bound{Attempts: []command.BoundAttempt{{
+		AttemptRef: w.s.Assignments("b")[0].AttemptRef, BoundMs: 100_000,
+	}}})
 	w.elsewhere()
 	w.register("b")
 	w.check()
@@ -301,7 +305,7 @@ func TestARegistrationForgetsWhatWentOnElsewhere(t *testing.T) {
 	}
 }
 
-// TestCancelInDoubt ends the task at once, and stops the attempt.
+// TestCancelInDoubt: a cancel ends the task at once, and stops the attempt.
 func TestCancelInDoubt(t *testing.T) {
 	for _, task := range []int64{-1, 0} {
 		w, a := doubtWorld(t)
@@ -324,7 +328,7 @@ func TestCancelInDoubt(t *testing.T) {
 	}
 }
 
-// TestCancelledAndSuspected ends the task at once, too.
+// TestCancelledAndSuspected: a suspicion after the cancel ends the task at once, too.
 func TestCancelledAndSuspected(t *testing.T) {
 	w, _ := doubtWorld(t)
 	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: 0})
@@ -337,8 +341,8 @@ func TestCancelledAndSuspected(t *testing.T) {
 	}
 }
 
-// TestABoundThatPassesInDoubt ends nothing while the task may have its attempt back,
-// and the leftover as soon as it may not.
+// TestABoundThatPassesInDoubt: the bound ends nothing while the task may get its attempt back, and the leftover
+// as soon as it may not.
 func TestABoundThatPassesInDoubt(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 1))
@@ -356,7 +360,7 @@ func TestABoundThatPassesInDoubt(t *testing.T) {
 	}
 }
 
-// TestAFlickeringSiteLeavesFewAttempts: after some hints only a loss returns the task.
+// TestAFlickeringSiteLeavesFewAttempts: after a few hints only a loss requeues the task.
 func TestAFlickeringSiteLeavesFewAttempts(t *testing.T) {
 	w, _ := doubtWorld(t)
 	w.must("c", w.offering("c", 1))
@@ -373,7 +377,8 @@ func TestAFlickeringSiteLeavesFewAttempts(t *testing.T) {
 		}
 	}
 	got := w.task()
-	if got.Attempt != maxDoubts+1 || got.Losses != 0 || got.State != Assigned && got.State != Running || len(w.s.leftovers) != 0 {
+	if got.Attempt != maxDoubts+1 || got.Losses != 0 || got.State != Assigned && got.State != Running ||
+		len(w.s.leftovers) != 0 {
 		t.Fatalf("the task is %+v, %d left over", got, len(w.s.leftovers))
 	}
 	w.lose(got.Site)
@@ -382,8 +387,8 @@ func TestAFlickeringSiteLeavesFewAttempts(t *testing.T) {
 	}
 }
 
-// TestManyAttemptsInDoubt does it in as many entries as it takes, in the order of jobs
-// and tasks, restoring after each; what comes in between meets what is reached.
+// TestManyAttemptsInDoubt handles many attempts in several entries, in the order of jobs and tasks, restoring
+// after each; commands in between meet what has been reached.
 func TestManyAttemptsInDoubt(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 40))
@@ -429,7 +434,7 @@ func TestManyAttemptsInDoubt(t *testing.T) {
 	}
 }
 
-// TestDoubtsAreTold: events say that it may run twice, and that it goes on.
+// TestDoubtsAreTold: events say that the task may run twice, and that it continues.
 func TestDoubtsAreTold(t *testing.T) {
 	w, _ := doubtWorld(t)
 	var events []Event
@@ -454,10 +459,10 @@ func TestDoubtsAreTold(t *testing.T) {
 	}
 }
 
-// TestStateMachineInDoubt is TestStateMachine where sites are suspected and heard again
-// all the time and most jobs want to be requeued at a hint, with entries that do all or
-// little. Beside all else, events and views alone must show that hints are no losses,
-// leave few attempts, and have a task run twice only where a site is suspected.
+// TestStateMachineInDoubt is TestStateMachine with sites that are suspected and heard again all the time and jobs
+// most of which want to be requeued at a hint, with entries that do everything or little. In addition, events and
+// views alone must show that hints are not losses, leave few attempts, and make a task run twice only where a site
+// is suspected.
 func TestStateMachineInDoubt(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := smallBounds()
@@ -487,7 +492,9 @@ func (m *model) submitImmediate(t *rapid.T) {
 	site := m.site()
 	j := m.w.job(site, rapid.Uint32Range(1, 3).Draw(t, "count"))
 	j.MaxAttempts = rapid.Uint32Range(1, 3).Draw(t, "attempts")
-	j.OnLoss = rapid.SampledFrom([]command.OnLoss{command.Immediate, command.Immediate, command.Immediate, command.Fenced}).Draw(t, "onLoss")
+	j.OnLoss = rapid.SampledFrom([]command.OnLoss{
+		command.Immediate, command.Immediate, command.Immediate, command.Fenced,
+	}).Draw(t, "onLoss")
 	m.do(site, &command.Submit{Jobs: []command.JobSpec{j}})
 }
 
@@ -500,9 +507,9 @@ type naiveDoubts struct {
 
 type naiveTask struct {
 	job      uint64 // seq
-	hints    uint32 // that had it go on elsewhere
-	doubted  bool   // it waits, its attempt is in doubt
-	losses   uint32 // told of; others may be counted late
+	hints    uint32 // that made it continue elsewhere
+	doubted  bool   // it waits, and its attempt is in doubt
+	losses   uint32 // reported by events; others may be counted late
 	requeues uint32 // for any other reason
 	attempt  uint32
 	ended    bool
@@ -537,7 +544,7 @@ func (n *naiveDoubts) check(t *rapid.T) {
 	}
 }
 
-// runs tells where a task goes on: at sites that are not to stop it.
+// runs returns where a task continues: at sites that are not to stop it.
 func (n *naiveDoubts) runs() map[mirrorKey][]string {
 	out := map[mirrorKey][]string{}
 	for _, x := range n.s.Sites() {

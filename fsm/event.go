@@ -2,20 +2,20 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// Event is one thing that an entry did, in the terms of the state. Equal states
-// that apply equal entries emit equal events in equal order, so (Index, position
-// in the entry) names an event at every replica. Events are no part of the state:
-// they are in no hash and no snapshot, and cost nothing while nobody observes.
+// Event is one thing that an entry did, in the terms of the state. Equal states that apply equal entries
+// emit equal events in equal order, so (Index, position in the entry) identifies an event at every
+// replica. Events are not part of the state: they are in no hash and no snapshot, and cost nothing while
+// nobody observes.
 //
-// Fields that a kind does not speak of are zero. Strings are never changed, so
-// an event may be kept and shared.
+// Fields that a kind does not use are zero. Strings are never changed, so an event may be kept and
+// shared.
 type Event struct {
 	Index uint64 // entry
 	Time  int64  // log time, ms
 	Kind  EventKind
 	End   Ending        // of EventTaskEnded, EventTaskRequeued, EventJobEnded
 	Job   command.JobID // Job.Site is the owner
-	// Task and the Count−1 that follow it, alike; Count ≥ 1 where a task is meant.
+	// Task is the first of Count tasks to which the same happened; Count ≥ 1 where a task is meant.
 	Task, Count uint32
 	Attempt     uint32 // 0 = it was never assigned
 	Token       uint64
@@ -24,8 +24,8 @@ type Event struct {
 	ExitCode    int32
 	Signal      int32
 	Need        command.Resources // of one task; what a site exposes in EventSiteOffered
-	// QueuedMs, AssignedMs and StartedMs are log time, −1 = not yet, or never;
-	// RunMs is the run that was charged to the ledger, 0 = nothing was.
+	// QueuedMs, AssignedMs and StartedMs are log time, −1 = not yet, or never; RunMs is the run that
+	// was charged to the ledger, 0 = none.
 	QueuedMs, AssignedMs, StartedMs, RunMs int64
 	Reason                                 string
 }
@@ -33,30 +33,30 @@ type Event struct {
 // EventKind says what happened.
 type EventKind uint8
 
-// The kinds. Numbers are not on any wire; names are (see String).
+// The kinds. Their numbers are not on any wire; their names are (see String).
 const (
 	EventFounded        EventKind = iota // the federation began
 	EventParamsChanged                   // policy or limits
 	EventJobSubmitted                    // Count tasks wait
-	EventJobCancelling                   // its owner asked for the end of it, or of one task (Count = 1)
+	EventJobCancelling                   // its owner asked to end it, or one of its tasks (Count = 1)
 	EventJobEnded                        // every task has ended
 	EventTaskAssigned                    // a machine was reserved for it
 	EventTaskStarted                     // its process runs
 	EventTaskStopping                    // its site is to end it
-	EventTaskRequeued                    // its attempt is gone, it waits again
-	EventTaskEnded                       // for good
-	EventTaskAdopted                     // its site, registered anew, answers for it
+	EventTaskRequeued                    // its attempt is gone; it waits again
+	EventTaskEnded                       // finally
+	EventTaskAdopted                     // its site has registered again and answers for it
 	EventTaskWithdrawn                   // owner and executor are the same lost site
 	EventTaskDying                       // lost, but not certainly dead before its bound
-	EventTaskResumed                     // requeued as suspected, it has its attempt back: its site is heard again
+	EventTaskResumed                     // after a suspicion: its site is heard again, and it has its attempt back
 	EventHomeRan                         // a site reported a run outside the log
-	EventSiteRegistered                  // a broker presented itself (first time, or restarted)
-	EventSiteReturned                    // the same, of a site that was lost or had left
+	EventSiteRegistered                  // a broker introduced itself (for the first time, or restarted)
+	EventSiteReturned                    // the same, for a site that was lost or had left
 	EventSiteOffered                     // what it exposes changed
-	EventSiteSuspected                   // its offers rest
+	EventSiteSuspected                   // its offers are suspended
 	EventSiteTrusted                     // and count again
 	EventSiteLost                        // its lease ran out
-	EventSiteLeft                        // by its own will
+	EventSiteLeft                        // on its own
 	EventSiteForgotten                   // its departure is over
 	eventKinds
 )
@@ -71,7 +71,7 @@ var eventNames = [eventKinds]string{
 	EventSiteTrusted: "site.trusted", EventSiteLost: "site.lost", EventSiteLeft: "site.left", EventSiteForgotten: "site.forgotten",
 }
 
-// String is the kind's name in the API.
+// String returns the kind's name in the API.
 func (k EventKind) String() string {
 	if k < eventKinds {
 		return eventNames[k]
@@ -91,23 +91,25 @@ func EventKinds() []EventKind {
 // Ending says how an attempt, a task or a job ended.
 type Ending uint8
 
-// The endings; NoEnding is that of an event which speaks of none.
+// The endings; NoEnding is for an event that has none.
 const (
 	NoEnding     Ending = iota
 	EndSucceeded        // exit code 0
-	EndFailed           // a task: for good; requeued: it has attempts left
-	EndTimedOut         // requeued only; for good it is EndFailed
+	EndFailed           // a task: finally; requeued: it has attempts left
+	EndTimedOut         // requeued only; the final ending is EndFailed
 	EndCancelled        // its owner asked
 	EndStopped          // requeued only: stopped though nobody asked
 	EndLost             // requeued: its site lost it
-	EndDeclined         // requeued only: its site handed it back
+	EndDeclined         // requeued only: its site returned it
 	EndUnstarted        // requeued only: its site never began it
-	EndSuspected        // requeued only: its site is suspected, where it may run on
+	EndSuspected        // requeued only: its site is suspected and may still run it
 )
 
-var endingNames = [...]string{"", "succeeded", "failed", "timed-out", "cancelled", "stopped", "lost", "declined", "unstarted", "suspected"}
+var endingNames = [...]string{
+	"", "succeeded", "failed", "timed-out", "cancelled", "stopped", "lost", "declined", "unstarted", "suspected",
+}
 
-// String is the ending's name in the API.
+// String returns the ending's name in the API.
 func (e Ending) String() string {
 	if int(e) < len(endingNames) {
 		return endingNames[e]
@@ -115,7 +117,7 @@ func (e Ending) String() string {
 	return "unknown"
 }
 
-// EndingOf turns a state that is an end into an ending.
+// EndingOf returns the ending that a final state means.
 func EndingOf(t TaskState) Ending {
 	switch t {
 	case TaskSucceeded:
@@ -131,7 +133,7 @@ func EndingOf(t TaskState) Ending {
 	return NoEnding
 }
 
-// endingOf turns an attempt's outcome into the ending of a task that waits again.
+// endingOf returns the ending that an attempt's outcome means for a task that waits again.
 func endingOf(o command.Outcome) Ending {
 	switch o {
 	case command.Succeeded:

@@ -52,7 +52,9 @@ func TestEventsTellAJobsWay(t *testing.T) {
 	ref := w.s.Assignments("b")[0]
 	w.must("b", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: ref.AttemptRef, DelayMs: 1}}})
 	w.at(50)
-	w.must("b", &command.Complete{Attempts: []command.Ended{{AttemptRef: ref.AttemptRef, Outcome: command.Failed, ExitCode: 3, DelayMs: 1, RunMs: 20}}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{{
+		AttemptRef: ref.AttemptRef, Outcome: command.Failed, ExitCode: 3, DelayMs: 1, RunMs: 20,
+	}}})
 	ref = w.s.Assignments("b")[0]
 	w.must("b", &command.Decline{Attempts: []command.AttemptRef{ref.AttemptRef}, Reason: "no disk"})
 	w.must("b", w.offering("b", 1))
@@ -87,9 +89,9 @@ func TestEventsTellAJobsWay(t *testing.T) {
 	}
 }
 
-// TestEventsRebuildTheState sends random commands and keeps every task's state
-// by the events alone: it must be what the state shows, after every entry. A
-// replica that goes through snapshots and gets repeats emits the same events.
+// TestEventsRebuildTheState sends random commands and keeps every task's state by the events alone: it must be
+// what the state shows, after every entry. A replica that goes through snapshots and gets repeats emits the same
+// events.
 func TestEventsRebuildTheState(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, realBounds())
@@ -110,8 +112,7 @@ func TestEventsRebuildTheState(t *testing.T) {
 	})
 }
 
-// followed is what events say of a task: its state, and that to which an
-// adoption returns it.
+// followed is what events say of a task: its state, and the state to which an adoption returns it.
 type followed struct{ now, adopted TaskState }
 
 // follower rebuilds tasks from events.
@@ -171,7 +172,8 @@ func (f *follower) follow(t *rapid.T, e *Event) {
 		f.away[e.Site] = false
 	case EventSiteLost, EventSiteLeft:
 		f.away[e.Site] = true
-	case EventTaskAdopted, EventTaskAssigned, EventTaskStarted, EventTaskStopping, EventTaskRequeued, EventTaskWithdrawn, EventTaskDying:
+	case EventTaskAdopted, EventTaskAssigned, EventTaskStarted, EventTaskStopping, EventTaskRequeued,
+		EventTaskWithdrawn, EventTaskDying:
 		tasks[e.Task].step(e.Kind)
 	case EventTaskResumed:
 		tasks[e.Task].now = Assigned

@@ -2,13 +2,12 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// Observe has Apply append the events of each entry to *sink, in order, until
-// another call; nil ends it. The caller owns the slice and empties it. A state
-// that Restore returns is not observed.
-func (s *State) Observe(sink *[]Event) { s.events = sink }
+// Observe makes Apply append the events of each entry to *sink, in order, until the next call of Observe;
+// nil stops it. The caller owns the slice and empties it. A state that Restore returns is not observed.
+func (s *attemptTable) Observe(sink *[]Event) { s.events = sink }
 
-// Each function below is called where its event happens, and is small enough to
-// be inlined: unobserved, it is one comparison.
+// Each function below is called where its event happens, and is small enough to be inlined: while nobody
+// observes, it costs one comparison.
 
 func (s *attemptTable) tell(kind EventKind) {
 	if s.events != nil {
@@ -22,7 +21,7 @@ func (s *attemptTable) tellSite(kind EventKind, x *site) {
 	}
 }
 
-// tellAway tells how a site went.
+// tellAway emits how a site left.
 func (s *attemptTable) tellAway(x *site) {
 	if x.state == Left {
 		s.tellSite(EventSiteLeft, x)
@@ -43,19 +42,19 @@ func (s *jobTable) tellAttempt(kind EventKind, a *attempt) {
 	}
 }
 
-// tellRecord tells of a task whose attempt is gone, or that never had one.
+// tellRecord emits an event of a task whose attempt is gone, or that never had one.
 func (s *jobTable) tellRecord(kind EventKind, j *job, r *record, e Ending) {
 	if s.events != nil {
 		s.emitRecord(kind, j, r, e)
 	}
 }
 
-// tellEnded tells of waiting tasks [from, to) that ended alike.
+// tellEnded emits the end of waiting tasks [from, to) that ended alike.
 func (s *attemptTable) tellEnded(j *job, from, to uint32, state TaskState, why string) {
 	if s.events != nil {
 		s.emit(Event{
-			Kind: EventTaskEnded, End: EndingOf(state), Job: s.idOf(j), Task: from, Count: to - from, Need: j.class.Need,
-			QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1, Reason: why,
+			Kind: EventTaskEnded, End: EndingOf(state), Job: s.idOf(j), Task: from, Count: to - from,
+			Need: j.class.Need, QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1, Reason: why,
 		})
 	}
 }
@@ -69,13 +68,13 @@ func (s *attemptTable) tellOffer(x *site, before command.Resources) {
 func (s *attemptTable) tellHome(x *site, r *command.UsageRow, queued, start, end int64) {
 	if s.events != nil {
 		s.emit(Event{
-			Kind: EventHomeRan, Job: command.JobID{Site: x.name, Num: r.Job}, Task: r.Task, Count: 1, Site: x.name, Need: r.Need,
-			QueuedMs: queued, AssignedMs: -1, StartedMs: start, RunMs: end - start,
+			Kind: EventHomeRan, Job: command.JobID{Site: x.name, Num: r.Job}, Task: r.Task, Count: 1,
+			Site: x.name, Need: r.Need, QueuedMs: queued, AssignedMs: -1, StartedMs: start, RunMs: end - start,
 		})
 	}
 }
 
-// tellCancel tells that the owner wants a job (task < 0), or one task, ended.
+// tellCancel emits that the owner wants a job (task < 0) or one task to end.
 func (s *attemptTable) tellCancel(j *job, task int64, why string) {
 	if s.events == nil {
 		return
@@ -97,7 +96,10 @@ func (s *attemptTable) emit(e Event) {
 }
 
 func (s *jobTable) emitJob(kind EventKind, j *job) {
-	e := Event{Kind: kind, Job: s.idOf(j), Count: j.count, Need: j.class.Need, QueuedMs: j.queuedMs, StartedMs: j.startedMs}
+	e := Event{
+		Kind: kind, Job: s.idOf(j), Count: j.count, Need: j.class.Need,
+		QueuedMs: j.queuedMs, StartedMs: j.startedMs,
+	}
 	if kind == EventJobEnded {
 		c := s.counts(j)
 		e.End = EndingOf(c.JobState())
@@ -111,17 +113,17 @@ func (s *jobTable) emitJob(kind EventKind, j *job) {
 func (s *jobTable) emitAttempt(kind EventKind, a *attempt) {
 	j := s.jobs.Get(a.seq)
 	s.emit(Event{
-		Kind: kind, Job: s.idOf(j), Task: a.task, Count: 1, Attempt: a.attempt, Token: a.token, Site: s.sites[a.site].name,
-		Machine: a.machine.name, Need: j.class.Need, QueuedMs: a.queuedMs, AssignedMs: a.assignedMs, StartedMs: a.startedMs,
-		Reason: a.why,
+		Kind: kind, Job: s.idOf(j), Task: a.task, Count: 1, Attempt: a.attempt, Token: a.token,
+		Site: s.sites[a.site].name, Machine: a.machine.name, Need: j.class.Need,
+		QueuedMs: a.queuedMs, AssignedMs: a.assignedMs, StartedMs: a.startedMs, Reason: a.why,
 	})
 }
 
 func (s *jobTable) emitRecord(kind EventKind, j *job, r *record, end Ending) {
 	e := Event{
-		Kind: kind, End: end, Job: s.idOf(j), Task: r.task, Count: 1, Attempt: r.attempt, Token: r.token, Machine: r.machine,
-		ExitCode: r.exit, Signal: r.signal, Need: j.class.Need, QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs,
-		RunMs: s.charged, Reason: r.detail,
+		Kind: kind, End: end, Job: s.idOf(j), Task: r.task, Count: 1, Attempt: r.attempt, Token: r.token,
+		Machine: r.machine, ExitCode: r.exit, Signal: r.signal, Need: j.class.Need,
+		QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs, RunMs: s.charged, Reason: r.detail,
 	}
 	if r.site >= 0 {
 		e.Site = s.sites[r.site].name

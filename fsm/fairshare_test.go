@@ -7,8 +7,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// TestFairShareTakesNoSitesWord: a site that lent a thousandth of a core and claimed
-// that its own users took 100,000 of them had 1000 runs while an honest one had 600.
+// TestFairShareTakesNoSitesWord: a site that lent a thousandth of a core and claimed that its own users took
+// 100,000 of them got 1000 runs while an honest one got 600.
 func TestFairShareTakesNoSitesWord(t *testing.T) {
 	runs := func(claimed int64, own bool) (liar, honest int) {
 		p := params()
@@ -47,8 +47,8 @@ func TestFairShareTakesNoSitesWord(t *testing.T) {
 	}
 }
 
-// TestFairShareDoesNotPunishReports: home runs are used and contributed at once, and
-// only their site knows of them. Who tells of them must not be behind who does not.
+// TestFairShareDoesNotPunishReports: home runs are used and contributed at once, and only their site knows of
+// them. A site that reports them must not rank behind one that does not.
 func TestFairShareDoesNotPunishReports(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		p := params()
@@ -57,7 +57,9 @@ func TestFairShareDoesNotPunishReports(t *testing.T) {
 		w.must("honest", w.offering("honest", 4))
 		w.must("silent", w.offering("silent", 4))
 		w.at(10_000)
-		w.must("honest", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: 5000}}})
+		w.must("honest", &command.Usage{
+			Batch: 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: 5000}},
+		})
 		h, s := w.s.byName["honest"], w.s.byName["silent"]
 		if c := w.s.rankOf(h).Compare(*w.s.rankOf(s)); own != (c < 0) || !own && c != 0 {
 			t.Errorf("claims count %v: who reports a home run compares %d with who does not", own, c)

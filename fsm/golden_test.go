@@ -56,9 +56,8 @@ type play struct {
 	cpu        int64
 }
 
-// playAll runs the jobs on one machine of one core a site until all ended. In
-// each quantum completions and arrivals share an entry, so they precede its
-// matching; starts follow in the next one.
+// playAll runs the jobs on one machine of one core a site until all have ended. In each quantum completions and
+// arrivals share an entry, so they precede its matching; starts follow in the next one.
 func playAll(t *testing.T, p command.Params, jobs []play) string {
 	w := newWorld(t, p, "a", "b")
 	w.apply(w.cmd("a", w.offering("a", 1)), w.cmd("b", w.offering("b", 1)))
@@ -72,7 +71,9 @@ func playAll(t *testing.T, p command.Params, jobs []play) string {
 			for _, a := range w.s.Assignments(site) {
 				j := byID[a.Job]
 				if s := started[a.AttemptRef]; s+j.run == now {
-					cmds = append(cmds, w.cmd(site, &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, j.run)}}))
+					cmds = append(cmds, w.cmd(site, &command.Complete{Attempts: []command.Ended{ended(
+						a, command.Succeeded, j.run,
+					)}}))
 					chart = append(chart, fmt.Sprintf("%s %s[%d,%d)", site, j.name, s, now))
 					left--
 				}
@@ -91,7 +92,9 @@ func playAll(t *testing.T, p command.Params, jobs []play) string {
 			for _, a := range w.s.Assignments(site) {
 				if _, ok := started[a.AttemptRef]; !ok {
 					started[a.AttemptRef] = now
-					w.must(site, &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: a.AttemptRef, DelayMs: 0}}})
+					w.must(site, &command.Started{Attempts: []command.StartedAttempt{{
+						AttemptRef: a.AttemptRef, DelayMs: 0,
+					}}})
 				}
 			}
 		}
@@ -100,7 +103,7 @@ func playAll(t *testing.T, p command.Params, jobs []play) string {
 	return drawChart(chart)
 }
 
-// drawChart gives a line per site, in order of start.
+// drawChart returns a line per site, in order of start.
 func drawChart(chart []string) string {
 	var out strings.Builder
 	for _, site := range []string{"a", "b"} {
@@ -115,9 +118,8 @@ func drawChart(chart []string) string {
 	return out.String()
 }
 
-// TestScripts plays the scripts in testdata/scripts: commands of sites, one
-// entry each unless joined by `batch`, and what the state shows afterwards.
-// `go test ./fsm -run TestScripts -rewrite` renews them: read every change.
+// TestScripts plays the scripts in testdata/scripts: commands of sites, one entry each unless joined by `batch`,
+// and what the state shows afterwards. `go test ./fsm -run TestScripts -rewrite` renews them: read every change.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		s := &script{t: t}
@@ -141,8 +143,7 @@ type script struct {
 	t *testing.T
 	d *datadriven.TestData
 	w *world
-	// last names each attempt by its task, so that a script can report on one
-	// that is no longer live.
+	// last has each attempt by its task, so that a script can report on one that is no longer live.
 	last map[string]Assignment
 }
 
@@ -251,8 +252,8 @@ func (s *script) create() string {
 	return ""
 }
 
-// register presents a site again; held and lost name tasks joined by +, knows is
-// the newest apply version of its broker.
+// register registers a site again; held and lost name tasks joined by +, knows is the newest apply version of its
+// broker.
 func (s *script) register() string {
 	site := s.str("site")
 	refs := func(key string) (out []command.AttemptRef) {
@@ -273,11 +274,17 @@ func (s *script) register() string {
 	return fmt.Sprintf("%v: incarnation %d, next job %d, next usage %d\n", r.Code, r.Incarnation, r.NextJob, r.NextUsage) + s.show()
 }
 
-// recover begins an epoch at a site, hold in milliseconds.
+// recover begins an epoch at a site; hold is in milliseconds.
 func (s *script) recover() string {
-	r := s.w.apply(command.Command{ID: command.ID{Site: s.str("site")}, Body: &command.Recover{Epoch: uint64(s.num("epoch", 1)), HoldMs: s.num("hold", 0)}})[0]
+	r := s.w.apply(command.Command{
+		ID:   command.ID{Site: s.str("site")},
+		Body: &command.Recover{Epoch: uint64(s.num("epoch", 1)), HoldMs: s.num("hold", 0)},
+	})[0]
 	at := s.w.s.Index()
-	return fmt.Sprintf("%v: epoch %d, entry %d of it, held for %d ms\n", r.Code, command.EpochOf(at), at-command.StartOf(command.EpochOf(at)), s.w.s.HeldMs()) + s.show()
+	return fmt.Sprintf(
+		"%v: epoch %d, entry %d of it, held for %d ms\n", r.Code, command.EpochOf(at),
+		at-command.StartOf(command.EpochOf(at)), s.w.s.HeldMs(),
+	) + s.show()
 }
 
 func (s *script) submit(site string) command.Body {
@@ -294,7 +301,9 @@ func (s *script) submit(site string) command.Body {
 	if v := s.str("select"); v != "" { // + for a comma, / between two
 		j.Selectors = strings.Split(strings.ReplaceAll(strings.ReplaceAll(v, "+", ","), "_", " "), "/")
 	}
-	j.OnLoss = map[string]command.OnLoss{"": command.Fenced, "fenced": command.Fenced, "immediate": command.Immediate, "never": command.Never}[s.str("on_loss")]
+	j.OnLoss = map[string]command.OnLoss{
+		"": command.Fenced, "fenced": command.Fenced, "immediate": command.Immediate, "never": command.Never,
+	}[s.str("on_loss")]
 	return &command.Submit{Jobs: []command.JobSpec{j}}
 }
 
@@ -308,7 +317,8 @@ func (s *script) offer(site string) *command.Offer {
 		cores = append(cores, n)
 	}
 	o := s.w.offering(site, cores...)
-	for i, l := range strings.FieldsFunc(s.str("labels"), func(r rune) bool { return r == '/' }) { // + for a comma, / between machines
+	// + stands for a comma, / separates machines.
+	for i, l := range strings.FieldsFunc(s.str("labels"), func(r rune) bool { return r == '/' }) {
 		o.Machines[i].Labels = command.Labels(strings.ReplaceAll(strings.ReplaceAll(l, "+", ","), "none", ""))
 	}
 	runs := map[string]command.Runs{"": command.RunsCommands, "images": command.RunsImages, "both": command.RunsBoth}[s.str("runs")]
@@ -327,8 +337,14 @@ func (s *script) ref() command.AttemptRef {
 }
 
 func (s *script) done() command.Body {
-	o := map[string]command.Outcome{"": command.Succeeded, "succeeded": command.Succeeded, "failed": command.Failed, "timeout": command.TimedOut, "stopped": command.Stopped, "lost": command.Lost}
-	e := command.Ended{AttemptRef: s.ref(), Outcome: o[s.str("outcome")], RunMs: s.num("run", 0), DelayMs: s.num("delay", 0), ExitCode: int32(s.num("exit", 0))}
+	o := map[string]command.Outcome{
+		"": command.Succeeded, "succeeded": command.Succeeded, "failed": command.Failed,
+		"timeout": command.TimedOut, "stopped": command.Stopped, "lost": command.Lost,
+	}
+	e := command.Ended{
+		AttemptRef: s.ref(), Outcome: o[s.str("outcome")], RunMs: s.num("run", 0), DelayMs: s.num("delay", 0),
+		ExitCode: int32(s.num("exit", 0)),
+	}
 	return &command.Complete{Attempts: []command.Ended{e}}
 }
 
@@ -380,8 +396,9 @@ func (s *script) tasks() string {
 	var out strings.Builder
 	list, _ := s.w.s.Tasks(s.job(), 0, 100)
 	for _, v := range list {
-		fmt.Fprintf(&out, "%d %s at %q attempt %d queued %d assigned %d started %d ended %d exit %d failures %d losses %d %q\n", v.Index,
-			v.State, v.Site, v.Attempt, v.QueuedMs, v.AssignedMs, v.StartedMs, v.EndedMs, v.ExitCode, v.Failures, v.Losses, v.Reason)
+		fmt.Fprintf(&out, "%d %s at %q attempt %d queued %d assigned %d started %d ended %d exit %d failures %d losses %d %q\n",
+			v.Index, v.State, v.Site, v.Attempt, v.QueuedMs, v.AssignedMs, v.StartedMs, v.EndedMs,
+			v.ExitCode, v.Failures, v.Losses, v.Reason)
 	}
 	return out.String()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// hintCommands are what says of a site that it is suspected and heard again, in turn.
+// hintCommands returns commands that suspect a site or withdraw the suspicion, in turn.
 func (w *world) hintCommands(site string, hints ...bool) (cmds []command.Command) {
 	for _, on := range hints {
 		cmds = append(cmds, w.cmd("a", &command.Suspect{Site: site, Incarnation: w.inc[site], On: on}))
@@ -17,7 +17,7 @@ func (w *world) hintCommands(site string, hints ...bool) (cmds []command.Command
 	return cmds
 }
 
-// one gives a state one entry, with no more steps than that.
+// one gives a state one entry with at most that many steps.
 func (w *world) one(s *State, steps uint64, cmds ...command.Command) {
 	w.t.Helper()
 	s.bounds.steps = steps
@@ -35,9 +35,9 @@ func (w *world) one(s *State, steps uint64, cmds ...command.Command) {
 	}
 }
 
-// TestTogglesLeaveTwoChores has a site be suspected and heard again a thousand times in
-// one entry, behind work that is left: nothing was matched then for a thousand chores, of
-// which each sorted all that the site runs.
+// TestTogglesLeaveTwoChores makes a site suspected and heard again a thousand times in one entry, behind work that
+// is left. Once a thousand chores remained, each of which sorted everything that the site runs, and nothing was
+// matched meanwhile.
 func TestTogglesLeaveTwoChores(t *testing.T) {
 	for _, last := range []bool{false, true} {
 		for _, begun := range []bool{false, true} {
@@ -84,8 +84,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// TestHintsThatCancelOutAreAsIfDone gives one state a hint and its opposite, which cancel
-// out, and has another one do both: what comes of it is the same.
+// TestHintsThatCancelOutAreAsIfDone gives one state a hint and its opposite, which cancel out, and makes another
+// state do both: the results are equal.
 func TestHintsThatCancelOutAreAsIfDone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := params()
@@ -99,7 +99,9 @@ func TestHintsThatCancelOutAreAsIfDone(t *testing.T) {
 				least = 8 // b and c have something to do, whatever else is drawn
 			}
 			j := w.job("a", rapid.Uint32Range(least, least+3).Draw(rt, "count"))
-			j.OnLoss = rapid.SampledFrom([]command.OnLoss{command.Immediate, command.Immediate, command.Fenced}).Draw(rt, "onLoss")
+			j.OnLoss = rapid.SampledFrom([]command.OnLoss{
+				command.Immediate, command.Immediate, command.Fenced,
+			}).Draw(rt, "onLoss")
 			w.submit("a", j)
 		}
 		w.at(rapid.Int64Range(0, 5000).Draw(rt, "ms"))
@@ -135,8 +137,8 @@ func TestHintsThatCancelOutAreAsIfDone(t *testing.T) {
 	})
 }
 
-// reportSome has a site say something of some of what it runs, and ask it for nothing. It
-// goes on with three at least.
+// reportSome makes a site report something about some of what it runs, and ask for nothing. At least three
+// attempts continue.
 func (w *world) reportSome(rt *rapid.T, site string) {
 	for i, a := range w.s.Assignments(site) {
 		words := 4

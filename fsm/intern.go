@@ -2,38 +2,38 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// class is a shape that jobs share. Jobs of one class are alike to every
-// machine, so matching looks at classes and never scans jobs.
+// class is a shape that jobs share. Jobs of one class are alike to every machine, so matching looks at
+// classes and never scans jobs.
 type class struct {
 	command.Shape
-	key  string // of State.classes
+	key  string // in State.classes
 	refs int    // jobs in the state; at 0 the class is dropped
 
-	// Below: derived from what waits, for matching.
+	// The fields below are derived from what waits, for matching.
 	lanes    []*lane // with waiting tasks whose owner is present; a heap while heapAt = index
 	heapAt   uint64  // entry whose ranks order lanes
 	waiting  uint64  // tasks in lanes
 	activeAt int     // position in State.active, −1 when waiting = 0
-	jobs     int     // that wait in lanes
-	// The jobs that are barred from a site, of those that wait in lanes.
+	jobs     int     // those that wait in lanes
+	// barredFrom counts the jobs waiting in lanes that are barred from a site.
 	barredFrom barCounts
-	verdicts   []verdict // by labelSet.no modulo their number; nil until they are needed
+	verdicts   []verdict // by labelSet.no modulo their number; nil until needed
 	fresh      freshness // Invariant: notFresh while waiting = 0
 	freshAt    int       // position in the list that fresh names
 }
 
-// takes reports whether a machine runs such tasks and has room for one: m.room(),
-// or m.whole for some day.
+// takes reports whether a machine runs such tasks and has room for one; room is m.room(), or m.whole for
+// whether it will some day.
 func (m *machine) takes(h *command.Shape, room command.Resources) bool {
 	return h.Need.FitsIn(room) && m.runs.Takes(h.Image) && (len(h.Rules) == 0 || h.Admits(m.labels.list()))
 }
 
-// mayTake is takes at a site where such tasks may run.
+// mayTake reports the same for a site where such tasks may run.
 func (m *machine) mayTake(h *command.Shape, room command.Resources) bool {
 	return m.takes(h, room) && h.Allows(m.site.name)
 }
 
-// shapeBytes suffice for most requirements' keys.
+// shapeBytes is enough for the keys of most requirements.
 const shapeBytes = 64
 
 // findClass returns the interned class of a requirement, or nil.
@@ -53,14 +53,14 @@ func (s *fleet) holdClass(h *command.Shape) *class {
 	return c
 }
 
-// opening is how many open jobs of a site have a requirement.
+// opening counts the open jobs of a site with one requirement.
 type opening struct {
 	class *class
 	n     int // Invariant: > 0
 }
 
-// findOpening returns where a site's count of a requirement is, −1 if it has no open job
-// with it. They are at most bounds.shapes, and as a rule one is asked for again and again.
+// findOpening returns where a site's count of a requirement is, −1 if it has no open job with it. There
+// are at most bounds.shapes, and usually the same one is asked for repeatedly.
 func (x *site) findOpening(c *class) int {
 	for i := range x.open {
 		if x.open[i].class == c {
@@ -81,7 +81,7 @@ func (c *class) opened(x *site) {
 	x.open[0], x.open[i] = x.open[i], x.open[0]
 }
 
-// closed counts one less.
+// closed counts one less open job of an owner.
 func (c *class) closed(x *site) {
 	i, last := x.findOpening(c), len(x.open)-1
 	if x.open[i].n--; x.open[i].n == 0 {
@@ -96,15 +96,15 @@ func (s *fleet) releaseClass(c *class) {
 	}
 }
 
-// payload is what jobs with equal payloads share.
+// payload is shared by jobs with equal payloads.
 type payload struct {
 	data string // key of State.payloads
 	refs int
 }
 
-// holdPayload interns data for one more job. The table is one of the runtime's, whose
-// hash no member can foresee; a hash by the federation's seed, which all of them know, let
-// one have all its payloads collide. Nothing iterates the table.
+// holdPayload interns data for one more job. The table is the runtime's map, whose hash no member can
+// predict. With a hash keyed by the federation's seed, which all members know, one member could make all
+// its payloads collide. Nothing iterates over the table.
 func (s *fleet) holdPayload(data []byte) *payload {
 	p := s.payloads[string(data)]
 	if p == nil {

@@ -2,15 +2,15 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// labelSet is labels as machines share them, read apart; nil is none.
+// labelSet is a set of labels that machines share, parsed; nil means none.
 type labelSet struct {
 	labels command.Labels // key of State.labelSets
 	pairs  command.Pairs
-	no     uint64 // no other set of this state had it
+	no     uint64 // unique among the sets that this state has had
 	refs   int    // machines; at 0 the set is dropped
 }
 
-// text is the labels in their one form.
+// text returns the labels as text.
 func (x *labelSet) text() command.Labels {
 	if x == nil {
 		return ""
@@ -18,7 +18,7 @@ func (x *labelSet) text() command.Labels {
 	return x.labels
 }
 
-// list is all labels.
+// list returns the labels parsed.
 func (x *labelSet) list() command.Pairs {
 	if x == nil {
 		return nil
@@ -50,17 +50,17 @@ func (s *fleet) relabel(m *machine, l command.Labels) {
 	m.labels = x
 }
 
-// verdicts bounds how many sets of labels a class remembers: those of most
-// federations. Of more, some are compared again.
+// verdicts bounds how many sets of labels a class remembers: enough for most federations. With more sets,
+// some are compared again.
 const verdicts = 64
 
-// verdict is whether machines with such labels satisfy a class's selectors.
+// verdict records whether machines with these labels satisfy a class's selectors.
 type verdict struct {
 	set *labelSet
 	yes bool
 }
 
-// admits is shape.admits with a memory. Only Apply may ask it: reads never write.
+// admits is Shape.Admits with a memory. Only Apply may call it: reads never write.
 func (c *class) admits(x *labelSet) bool {
 	if x == nil || len(c.Rules) == 0 {
 		return c.Shape.Admits(x.list())
@@ -75,8 +75,8 @@ func (c *class) admits(x *labelSet) bool {
 	return v.yes
 }
 
-// fits is shape.fits in Apply. It counts the look, and selectors as if nothing were
-// remembered: what a class remembers is of this replica.
+// fits is machine.takes for Apply. It counts its steps, and those for selectors as if nothing were
+// remembered, since what a class remembers differs between replicas.
 func (s *fleet) fits(c *class, m *machine, room command.Resources) bool {
 	s.steps.used += stepLook
 	if !c.Need.FitsIn(room) || !m.runs.Takes(c.Image) {
@@ -89,7 +89,7 @@ func (s *fleet) fits(c *class, m *machine, room command.Resources) bool {
 	return c.admits(m.labels)
 }
 
-// suits is shape.suits in Apply, and counts as fits does.
+// suits is machine.mayTake for Apply, and counts its steps as fits does.
 func (s *fleet) suits(c *class, m *machine, room command.Resources) bool {
 	return s.fits(c, m, room) && c.Allows(m.site.name)
 }

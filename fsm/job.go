@@ -5,11 +5,11 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// job is a submitted job. A job of a million tasks is this record and a few
-// runs: tasks that were never assigned are the range [next, count).
+// job is a submitted job. A job of a million tasks is this record and a few runs: tasks that were never
+// assigned are the range [next, count).
 type job struct {
 	num         uint64
-	entry       uint64 // that published it
+	entry       uint64 // the one that published it
 	timeoutMs   int64
 	createdMs   int64
 	queuedMs    int64
@@ -22,16 +22,16 @@ type job struct {
 	owner       int32
 	priority    int32
 	count       uint32
-	next        uint32 // Invariant: only grows; tasks ≥ next wait, but for tasks.ahead of them
+	next        uint32 // Invariant: only grows; tasks ≥ next wait, except tasks.ahead of them
 	maxAttempts uint32
 	onLoss      command.OnLoss
 }
 
-// taskSet holds what the range cannot: every task < next is live (in
-// State.live), or in back, or in runs; runs may hold tasks ≥ next.
+// taskSet holds what the range cannot: every task < next is live (in State.live), or in back, or in runs.
+// runs may also hold tasks ≥ next.
 type taskSet struct {
 	epoch   uint64
-	seldom  *seldom              // nil until there is any of it
+	seldom  *seldom              // nil while it would be empty
 	runs    store.Sorted[run]    // ended, by from
 	records store.Sorted[record] // of ended tasks, by task; small jobs only
 	ends    [4]uint32            // ended tasks by state − TaskSucceeded
@@ -40,11 +40,11 @@ type taskSet struct {
 	why     string               // of the first bad end
 }
 
-// seldom is what few jobs come to have.
+// seldom holds what few jobs ever have.
 type seldom struct {
 	back   store.Sorted[backTask] // waiting again, by task
 	bars   []bar                  // by site; never changed in place; some may be void
-	cancel uint32                 // where the job's cancel was asked first: the site's id + 1; 0 = nowhere, or not told
+	cancel uint32                 // site's id + 1 where its cancel was first asked for; 0 = nowhere, or unknown
 }
 
 // backTask is a task that returned to the queue.
@@ -52,7 +52,7 @@ type backTask struct {
 	task             uint32
 	attempt          uint32 // the last one
 	failures, losses uint32
-	doubts           uint32 // see attempt
+	doubts           uint32 // as in attempt
 	queuedMs         int64
 }
 
@@ -61,7 +61,7 @@ type run struct {
 	from, to uint32 // [from, to)
 	state    TaskState
 	exit     int32
-	endedMs  int64 // for ends without an attempt; −1 = see the record
+	endedMs  int64 // of ends without an attempt; −1 = see the record
 }
 
 // record is what GET tasks shows of an ended task.
@@ -75,7 +75,7 @@ type record struct {
 	machine, detail                 string
 }
 
-// attemptPhase is how far a live attempt is.
+// attemptPhase is how far a live attempt has come.
 type attemptPhase uint8
 
 const (
@@ -87,7 +87,7 @@ const (
 	phaseLeft          // its task is settled: see leftover
 )
 
-// waiting is the number of queued tasks.
+// waiting returns the number of queued tasks.
 func (j *job) waiting() uint32 {
 	n := j.count - j.next
 	if t := j.tasks; t != nil {
@@ -98,7 +98,7 @@ func (j *job) waiting() uint32 {
 	return n
 }
 
-// skip moves next over ended tasks.
+// skip moves next past ended tasks.
 func (j *job) skip() {
 	t := j.tasks
 	for t.ahead > 0 {
@@ -135,7 +135,7 @@ func (j *job) set(epoch uint64) *taskSet {
 	return j.tasks
 }
 
-// back returns the tasks that wait again, for reading; t may be nil.
+// back returns the tasks that wait again, for reading only; t may be nil.
 func (t *taskSet) back() *store.Sorted[backTask] {
 	if t == nil || t.seldom == nil {
 		return nil
@@ -151,7 +151,7 @@ func (t *taskSet) bars() []bar {
 	return t.seldom.bars
 }
 
-// cancel returns where the job's cancel was asked; t may be nil.
+// cancel returns where the job's cancel was asked for; t may be nil.
 func (t *taskSet) cancel() uint32 {
 	if t == nil || t.seldom == nil {
 		return 0
@@ -159,7 +159,7 @@ func (t *taskSet) cancel() uint32 {
 	return t.seldom.cancel
 }
 
-// rare returns what few jobs have, for writing.
+// rare returns the rarely used part, for writing.
 func (t *taskSet) rare() *seldom {
 	if t.seldom == nil {
 		t.seldom = &seldom{}
@@ -167,8 +167,8 @@ func (t *taskSet) rare() *seldom {
 	return t.seldom
 }
 
-// seekBack returns where a task that waits again is, and the task, nil if it does not;
-// t may be nil.
+// seekBack returns where a task that waits again is or would be, and the task, nil if it does not wait
+// again; t may be nil.
 func (t *taskSet) seekBack(task uint32) (store.Place, *backTask) {
 	back := t.back()
 	at := back.Search(func(b *backTask) bool { return b.task >= task })
@@ -184,19 +184,19 @@ func (t *taskSet) findBack(task uint32) *backTask {
 	return b
 }
 
-// addBack has a task wait again.
+// addBack makes a task wait again.
 func (t *taskSet) addBack(b backTask) {
 	at, _ := t.seekBack(b.task)
 	t.rare().back.Insert(at, b)
 }
 
-// dropBack has a task wait no more that waited again.
+// dropBack removes a task from those that wait again.
 func (t *taskSet) dropBack(task uint32) {
 	at, _ := t.seekBack(task)
 	t.seldom.back.Remove(at)
 }
 
-// findRun returns the run that holds task, else the one behind it or nil.
+// findRun returns the run that holds task and true, otherwise the run behind it or nil.
 func (t *taskSet) findRun(task uint32) (*run, bool) {
 	r := t.runs.Get(t.runs.Search(func(r *run) bool { return r.to > task }))
 	return r, r != nil && r.from <= task
@@ -206,7 +206,7 @@ func (r run) like(o run) bool {
 	return r.state == o.state && r.exit == o.exit && r.endedMs == o.endedMs
 }
 
-// addRun enters a run of tasks that just ended, joined with equal neighbours.
+// addRun adds a run of tasks that just ended, joined with equal neighbours.
 func (t *taskSet) addRun(r run) {
 	t.ends[r.state-TaskSucceeded] += r.to - r.from
 	at := t.runs.Search(func(o *run) bool { return o.to > r.from })
@@ -237,19 +237,20 @@ func (t *taskSet) addRecord(r record) {
 
 // findRecord returns an ended task's details, or nil.
 func (t *taskSet) findRecord(task uint32) *record {
-	if r := t.records.Get(t.records.Search(func(r *record) bool { return r.task >= task })); r != nil && r.task == task {
+	r := t.records.Get(t.records.Search(func(r *record) bool { return r.task >= task }))
+	if r != nil && r.task == task {
 		return r
 	}
 	return nil
 }
 
-// endedTasks is how many tasks have ended.
+// endedTasks returns how many tasks have ended.
 func (t *taskSet) endedTasks() uint32 { return t.ends[0] + t.ends[1] + t.ends[2] + t.ends[3] }
 
 // mutJob returns a job for writing.
 func (s *jobTable) mutJob(seq uint64) *job { return s.jobs.Mut(seq, s.epoch) }
 
-// findJob returns the seq of a job, 0 if it is not here.
+// findJob returns the seq of a job, 0 if it is not in the state.
 func (s *jobTable) findJob(id command.JobID) uint64 {
 	if x := s.byName[id.Site]; x != nil {
 		return x.nums[id.Num]

@@ -9,9 +9,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// TestRestoreTakesACutMatchAmongVeryMuch: a site may have more waiting than ranks count,
-// eleven jobs of a million tasks of a million cores. What waited when a match that is cut
-// began is in the snapshot, and was refused then.
+// TestRestoreTakesACutMatchAmongVeryMuch: a site may have more waiting than ranks count, such as eleven jobs of a
+// million tasks of a million cores. The snapshot holds what waited when a cut match began; it used to be refused.
 func TestRestoreTakesACutMatchAmongVeryMuch(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.use("a", sched.Alone)
@@ -22,7 +21,8 @@ func TestRestoreTakesACutMatchAmongVeryMuch(t *testing.T) {
 	}
 	w.submit("b", w.job("b", 5))
 	w.s.bounds.steps = 1
-	if _, err := w.s.Apply(&command.Batch{Term: w.term, Elapsed: w.base, Commands: []command.Command{w.cmd("b", w.offering("b", 1, 1, 1, 1))}}); err != nil {
+	offer := []command.Command{w.cmd("b", w.offering("b", 1, 1, 1, 1))}
+	if _, err := w.s.Apply(&command.Batch{Term: w.term, Elapsed: w.base, Commands: offer}); err != nil {
 		t.Fatal(err)
 	}
 	if w.s.phase != cut {
@@ -33,8 +33,8 @@ func TestRestoreTakesACutMatchAmongVeryMuch(t *testing.T) {
 	}
 }
 
-// TestAPolicyCountsReturnedTasksWhenItBegins: what returned of a job is looked at task by
-// task, a million perhaps, and was counted as one job.
+// TestAPolicyCountsReturnedTasksWhenItBegins: the returned tasks of a job, perhaps a million, are examined one by
+// one, and used to be counted as one job.
 func TestAPolicyCountsReturnedTasksWhenItBegins(t *testing.T) {
 	const tasks = 3000
 	w := newWorld(t, params(), "a", "b")
@@ -48,9 +48,8 @@ func TestAPolicyCountsReturnedTasksWhenItBegins(t *testing.T) {
 	w.check()
 }
 
-// TestRecordsAreSoughtWithoutCopies: a site's ended jobs that have no records are passed
-// over when room is sought for one. Each was copied once, of half a million perhaps, after
-// each Restore.
+// TestRecordsAreSoughtWithoutCopies: a site's ended jobs without records are skipped when room is made for a
+// record. After each Restore every one of them, perhaps half a million, used to be copied once.
 func TestRecordsAreSoughtWithoutCopies(t *testing.T) {
 	const jobs = 2000
 	w := newWorld(t, params(), "a", "b")
@@ -78,14 +77,15 @@ func TestRecordsAreSoughtWithoutCopies(t *testing.T) {
 	w.check()
 }
 
-// TestAPageLooksAtABoundedNumberOfMachines: why a job runs nowhere is found by a look at
-// all machines, for each requirement. A page of jobs with 256 of them held up entries for
-// half a second among 100,000 machines.
+// TestAPageLooksAtABoundedNumberOfMachines: finding out why a job runs nowhere examines all machines, for each
+// requirement. A page of jobs with 256 of them delayed entries by half a second among 100,000 machines.
 func TestAPageLooksAtABoundedNumberOfMachines(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	o := w.offering("b")
 	for i := range command.MaxMachines {
-		o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%05d", i), Resources: command.Resources{MilliCPU: 1000}})
+		o.Machines = append(o.Machines, command.Machine{
+			Name: fmt.Sprintf("m%05d", i), Resources: command.Resources{MilliCPU: 1000},
+		})
 	}
 	w.must("b", o)
 	for i := range MaxShapes {

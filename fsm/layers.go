@@ -6,11 +6,11 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// The layers of a State, lowest first. Each holds the one below, so a method reaches
-// what its own layer and the lower ones hold, and nothing above: the compiler sees to
-// it. A method belongs to the lowest layer that has what it needs.
+// The layers of a State, lowest first. Each embeds the one below, so a method reaches what its own layer
+// and the lower ones hold and nothing above; the compiler enforces this. A method belongs to the lowest
+// layer that has what it needs.
 
-// clock is where the state stands in the log, and the parameters in force.
+// clock is the state's position in the log, and the parameters in force.
 type clock struct {
 	index uint64 // Invariant: grows with each Apply, by one within an epoch; see Epoch
 	epoch uint64 // pages of this epoch are not shared with a snapshot
@@ -23,14 +23,15 @@ type clock struct {
 	founded    uint64 // entry of Genesis, 0 = not yet
 	federation [16]byte
 	createdMs  int64
+	seed       uint64 // of the choice of machines
 	params     command.Params
 	heldUntil  int64 // log time before which nothing is assigned; see recover
 }
 
-// fleet is the sites, their machines, and what jobs and machines have in common.
+// fleet is the sites, their machines, and the data that jobs and machines share.
 type fleet struct {
 	clock
-	bounds bounds // the same at all members; no part of the state
+	bounds bounds // the same at all members; not part of the state
 	steps  counter
 
 	sites []*site // by registration; site.id is the position
@@ -48,39 +49,39 @@ type fleet struct {
 	labelNo   uint64 // of the last one made
 }
 
-// ranking is whose turn it is: accounts, the heaps of lanes, the virtual queues.
+// ranking decides whose turn it is: accounts, the heaps of lanes, the virtual queues.
 type ranking struct {
 	fleet
 	policy sched.Policy
-	waits  *waits // nil unless the policy is one by projected waits
+	waits  *waits // nil unless the policy uses projected waits
 }
 
-// quotas is what each site may have, and who keeps more. All of it is derived.
+// quotas is what each site may have, and which sites keep more. All of it is derived.
 type quotas struct {
 	ranking
 	limits  limits            // of each member
-	members int               // sites whose departure is not over: who shares the quotas
+	members int               // sites whose departure is not over: those that share the quotas
 	kept    int               // ended jobs
 	keepers store.Heap[*site] // with ended jobs, by their oldest
-	crowded []*site           // all that keep more than they may, and others
+	crowded []*site           // all sites that keep more than they may, and others
 	recrowd bool              // quotas shrank in this entry. Invariant: false between entries
 }
 
-// attemptTable is the live attempts and leftovers, and who is told of what happens.
+// attemptTable is the live attempts and leftovers, and the observer of events.
 type attemptTable struct {
 	quotas
 	attempts store.Pages[attempt] // live ones, by slot
 
 	// Derived.
-	slots     store.Stack // free ones below nextSlot
+	slots     store.Stack // free slots below nextSlot
 	nextSlot  uint64
 	live      map[taskKey]uint64 // slots
 	assigned  int                // live attempts not reported running
-	dying     int                // live attempts on phaseAwaitingBound
+	dying     int                // live attempts in phaseAwaitingBound
 	due       store.Heap[uint64] // slots of attempts that are settled by a time
 	leftovers map[leftKey]uint64 // slots
 
-	// Of one Apply; no part of the state.
+	// Of one Apply; not part of the state.
 	events  *[]Event // nil = nobody observes
 	charged int64    // log milliseconds charged for the attempt that is being settled
 }
@@ -92,7 +93,7 @@ type jobTable struct {
 	nextSeq uint64 // of the next job; seqs start at 1
 }
 
-// matching is what waits, and the pass over the machines that looks for it.
+// matching is what waits, and the pass over the machines that serves it.
 type matching struct {
 	jobTable
 	phase matchPhase
@@ -101,36 +102,36 @@ type matching struct {
 	// Derived.
 	active    []*class // with waiting > 0
 	waiting   uint64   // tasks of all sites
-	present   uint64   // those whose owner is present: only they are matched
-	fresh     []*class // that wait since the last match, or this pass, began
-	late      []*class // that wait since this pass began; phase cut only
-	pass      uint64   // over the machines: numbers are of this replica
+	present   uint64   // tasks whose owner is present: only these are matched
+	fresh     []*class // that have been waiting since the last match, or this pass, began
+	late      []*class // that have been waiting since this pass began; phase cut only
+	pass      uint64   // over the machines: its numbers differ between replicas
 	missed    int      // sites with missed
 	tried     []*machine
-	triedMost int     // see pruneTried; tried has those tried in this pass, and others
-	leavers   []*site // that left in this entry, and may be back. Invariant: empty between entries
-	sought    uint64  // searches of a lane past jobs that were declined, of this replica; for tests
+	triedMost int     // see pruneTried; tried holds those tried in this pass, and others
+	leavers   []*site // left in this entry, and may have returned. Invariant: empty between entries
+	sought    uint64  // searches of a lane past declined jobs, at this replica; for tests
 
-	drawing bool // match is under way; no part of the state
+	drawing bool // match is in progress; not part of the state
 }
 
-// holding is the machines that are reserved, and the search for more.
+// holding is the reserved machines, and the search for more.
 type holding struct {
 	matching
 	reservations store.Sorted[reservation] // by creation
 	nextReserve  int64                     // log time before which no reservation is looked for
-	search       *search                   // for reservations, nil = none is under way
+	search       *search                   // for reservations, nil = none in progress
 
 	held   map[uint64]*machine // by seq of the job it is reserved for; derived
-	holdNo uint64              // of the last reservation made, of this replica
+	holdNo uint64              // of the last reservation made, at this replica
 }
 
-// lifecycle is how a task is assigned, ends or waits again.
+// lifecycle assigns tasks, ends them and makes them wait again.
 type lifecycle struct {
 	holding
 	decisions  uint64          // assignments made; keys the choice of machines
-	cancelling map[uint64]bool // jobs with a chore that cancels them; derived
+	cancelling map[uint64]bool // jobs that a chore cancels; derived
 }
 
-// views is what is read of a state. None of its methods changes anything.
+// views reads a state. None of its methods changes anything.
 type views struct{ lifecycle }

@@ -8,16 +8,16 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// cell is what one owner's tasks used of one executor's machines. A row of the
-// matrix is an owner's cells, sorted by executor.
+// cell is what one owner's tasks used of one executor's machines. A row of the matrix is an owner's
+// cells, sorted by executor.
 type cell struct {
 	executor int32
 	tasks    uint64
 	sums     sched.Sums
 }
 
-// charge enters one ended run into the ledger: the same sums to the matrix, to
-// what the executor gave and to what the owner used, so priorities sum to zero.
+// charge adds one ended run to the ledger: the same sums to the matrix, to what the executor gave and to
+// what the owner used, so that priorities sum to zero.
 func (s *ranking) charge(owner, executor *site, weight, start, end, queued int64) {
 	var sums sched.Sums
 	sums.Add(weight, start, end, queued)
@@ -50,7 +50,7 @@ func (s *State) usage(x *site, c *command.Usage) command.Result {
 		r := &c.Rows[i]
 		x.maxNum = max(x.maxNum, r.Job) // a number used at home is used
 		start := max(0, s.time-r.AgoMs-r.RunMs)
-		end := min(s.time, start+r.RunMs) // log time may have stood while it ran
+		end := min(s.time, start+r.RunMs) // log time may not have moved while it ran
 		queued := max(0, start-r.WaitMs)
 		s.tellHome(x, r, queued, start, end)
 		s.charge(x, x, s.weight(r.Need), s.quanta(start), s.quanta(end), s.quanta(queued))
@@ -60,9 +60,9 @@ func (s *State) usage(x *site, c *command.Usage) command.Result {
 	return command.Result{NextUsage: x.usageBatch + 1}
 }
 
-// setShare recomputes what FAIRSHARE looks at of a site: what it contributes now,
-// which is what it lends, and which of its use nobody else has seen. With
-// Params.ClaimedHome its own word counts for both.
+// setShare recomputes what FAIRSHARE uses of a site: its current contribution, which is what it lends, and
+// which part of its use nobody else has seen. With Params.ClaimedHome both include what the site itself
+// reports.
 func (s *ranking) setShare(x *site) {
 	x.account.Share, x.account.Unseen = 0, x.homeRan
 	if x.present() {
@@ -75,4 +75,9 @@ func (s *ranking) setShare(x *site) {
 	if x.present() {
 		x.account.Share += x.home.MilliCPU
 	}
+}
+
+// standing returns a site's contribution, utility and priority now, by the policy in force.
+func (s *ranking) standing(x *site) (contribution, utility, priority sched.Int128) {
+	return sched.Standing(s.params.Policy, s.params.Running, &x.account, s.quanta(s.time))
 }

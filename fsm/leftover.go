@@ -8,12 +8,11 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// A leftover is an attempt whose task is settled, or waits again, though nobody said
-// that its process has ended: its room stays taken, until its site says so or it is
-// certainly dead. It is on phaseLeft, in its site's list, and in State.leftovers; its job,
-// which may be gone, no longer counts it.
+// A leftover is an attempt whose task is settled, or waits again, although nobody has reported the end of
+// its process. Its room stays taken until its site reports the end or it is certainly dead. It is in
+// phaseLeft, in its site's list, and in State.leftovers; its job, which may be gone, no longer counts it.
 
-// leftover is what such an attempt still needs of its job. It is never changed.
+// leftover is what such an attempt still needs from its job. It is never changed.
 type leftover struct {
 	owner int32
 	num   uint64
@@ -24,7 +23,7 @@ type leftover struct {
 	startedMs int64
 }
 
-// leftKey names a leftover; a task may leave several.
+// leftKey identifies a leftover; a task may have several.
 type leftKey struct {
 	owner         int32
 	num           uint64
@@ -47,9 +46,8 @@ func (s *attemptTable) findLeft(ref *command.AttemptRef, x *site) (uint64, bool)
 	return slot, a.site == x.id && a.token == ref.Token
 }
 
-// leaveOver settles an attempt's task, as lost or as cancelled if that was asked,
-// and keeps what may still run. given says that its own site has lost it: only its
-// bound ends it then.
+// leaveOver settles an attempt's task, as lost or, if that was requested, as cancelled, and keeps the
+// attempt, which may still run. given means that its own site has lost it: then only its bound ends it.
 func (s *lifecycle) leaveOver(slot uint64, given bool, why string) {
 	s.steps.used += stepSettle
 	a := *s.attempts.Get(slot)
@@ -66,7 +64,7 @@ func (s *lifecycle) leaveOver(slot uint64, given bool, why string) {
 	s.noteNotRun(&a)
 }
 
-// keepLeft has what was a live attempt be a leftover.
+// keepLeft turns a live attempt into a leftover.
 func (s *lifecycle) keepLeft(slot uint64, d doubt) *attempt {
 	p := s.attempts.Mut(slot, s.epoch)
 	j := s.jobs.Get(p.seq)
@@ -79,7 +77,7 @@ func (s *lifecycle) keepLeft(slot uint64, d doubt) *attempt {
 	return p
 }
 
-// dropLeft ends a leftover: what it took is free.
+// dropLeft ends a leftover and frees what it took.
 func (s *lifecycle) dropLeft(slot uint64) {
 	s.steps.used += stepSettle
 	a := s.attempts.Get(slot)
@@ -90,21 +88,22 @@ func (s *lifecycle) dropLeft(slot uint64) {
 	x.taken = s.index
 }
 
-// silent settles an attempt that its site was to stop and did not report in time. If
-// a bound says that it is dead, nothing is left of it.
+// silent settles an attempt that its site was to stop and whose end the site did not report in time. If a
+// bound says that it is dead, nothing of it is kept.
 func (s *lifecycle) silent(slot uint64) {
 	a := s.attempts.Get(slot)
 	if a.boundMs > 0 && a.boundMs <= s.time {
 		s.drop(slot, command.Lost)
 		return
 	}
-	s.leaveOver(slot, false, fmt.Sprintf("%s; %s did not report its end within %d s, and its cores stay taken there until it does",
+	s.leaveOver(slot, false, fmt.Sprintf(
+		"%s; %s did not report its end within %d s, and its cores stay taken there until it does",
 		a.why, s.sites[a.site].name, s.bounds.stopMs/1000))
 }
 
-// answerForLeft settles a leftover by its site's word: held is still to be stopped
-// there; lost, or given up before, it ends by its bound if it has one, and whether a loss
-// of it counts is decided by then; else it is dead.
+// answerForLeft settles a leftover by its site's registration. If held, it is still to be stopped there.
+// If lost, or given up before, it ends at its bound if it has one, and by then it is decided whether its
+// loss counts. Otherwise it is dead.
 func (s *lifecycle) answerForLeft(slot uint64, held, lost bool) {
 	a := s.attempts.Mut(slot, s.epoch)
 	switch {
@@ -119,10 +118,9 @@ func (s *lifecycle) answerForLeft(slot uint64, held, lost bool) {
 	}
 }
 
-// treatLeft does to a leftover what a chore is for: its site is lost or left, and its
-// lease ends what has no bound, unless that is the site's own; or the site departs for
-// good; or it has registered; or it is heard again. What comes of one in doubt is what
-// would have come without the doubt.
+// treatLeft applies a chore to a leftover. Its site is lost or has left, and the lease ends what has no
+// bound, unless the leftover is the site's own; or the site departs permanently; or it has registered; or
+// it is heard again. For one in doubt the outcome is the same as without the doubt.
 func (s *lifecycle) treatLeft(k choreKind, slot uint64) {
 	if k == choreDoubt {
 		return
@@ -156,7 +154,10 @@ func (f *Frozen) leftInOrder() []*attempt {
 }
 
 func (k leftKey) compare(o leftKey) int {
-	return cmp.Or(cmp.Compare(k.owner, o.owner), cmp.Compare(k.num, o.num), cmp.Compare(k.task, o.task), cmp.Compare(k.attempt, o.attempt))
+	return cmp.Or(
+		cmp.Compare(k.owner, o.owner), cmp.Compare(k.num, o.num),
+		cmp.Compare(k.task, o.task), cmp.Compare(k.attempt, o.attempt),
+	)
 }
 
 func (a *attempt) encodeLeft(w *snapWriter) {
@@ -177,7 +178,13 @@ func (r *snapReader) leftovers(s *State) {
 	var last leftKey
 	for range r.upTo(MaxMembers*command.MaxHeld, "leftovers") {
 		l := &leftover{owner: int32(r.upTo(MaxMembers, "owner")), num: r.uint()}
-		a := attempt{phase: phaseLeft, left: l, startedMs: -1, task: uint32(r.upTo(command.MaxCount-1, "task")), attempt: r.u32("attempt"), seq: r.upTo(s.nextSeq-1, "seq"), token: r.upTo(s.index, "token")}
+		a := attempt{
+			phase: phaseLeft, left: l, startedMs: -1,
+			task:    uint32(r.upTo(command.MaxCount-1, "task")),
+			attempt: r.u32("attempt"),
+			seq:     r.upTo(s.nextSeq-1, "seq"),
+			token:   r.upTo(s.index, "token"),
+		}
 		a.site = int32(r.upTo(MaxMembers, "site"))
 		name := r.text(command.MaxMachineName, "machine")
 		l.need, a.boundMs = r.res(), r.within(0, maxBoundMs, "bound")
@@ -187,15 +194,18 @@ func (r *snapReader) leftovers(s *State) {
 		if a.why = r.text(command.MaxDetail, "reason"); l.doubt != doubtNone {
 			r.inDoubt(s, &a)
 		}
-		if r.err == nil && (command.CheckMachineName(name) != nil || int(l.owner) >= len(s.sites) || int(a.site) >= len(s.sites)) {
+		known := r.err == nil && int(l.owner) < len(s.sites) && int(a.site) < len(s.sites)
+		if r.err == nil && (!known || command.CheckMachineName(name) != nil) {
 			r.fail("a leftover of no site or machine")
 		}
 		if r.err != nil {
 			return
 		}
 		key := a.leftKey()
-		r.check(last.compare(key) < 0 && a.attempt > 0 && l.num > 0 && l.num <= s.sites[l.owner].maxNum, "leftovers out of order")
-		r.check(command.CheckResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given), "a leftover of nothing, or that nothing ends")
+		r.check(last.compare(key) < 0 && a.attempt > 0 && l.num > 0 && l.num <= s.sites[l.owner].maxNum,
+			"leftovers out of order")
+		r.check(command.CheckResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given),
+			"a leftover of nothing, or that nothing ends")
 		if slot, ok := s.live[taskKey{a.seq, a.task}]; ok {
 			r.check(s.attempts.Get(slot).attempt > a.attempt, "a leftover is live")
 		}

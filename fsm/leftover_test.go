@@ -7,7 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// leftWorld has b run a task of a, and c's task wait for b's only core.
+// leftWorld makes b run a task of a, and c's task wait for b's only core.
 func leftWorld(t *testing.T, on command.OnLoss, bound int64) (*world, Assignment) {
 	t.Helper()
 	w := newWorld(t, params(), "a", "b", "c")
@@ -25,14 +25,14 @@ func leftWorld(t *testing.T, on command.OnLoss, bound int64) (*world, Assignment
 	return w, a
 }
 
-// takes says whether c's task has b's core.
+// takes reports whether c's task has b's core.
 func (w *world) takes() bool {
 	w.check()
 	r, err := reborn(w.s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.s = r // everything that follows goes on from the snapshot
+	w.s = r // everything that follows continues from the snapshot
 	v, _ := w.s.Job(command.JobID{Site: "c", Num: 1})
 	return v.Counts[Assigned] == 1
 }
@@ -45,8 +45,8 @@ func (w *world) pass(ms int64) {
 	}
 }
 
-// TestAStopThatNobodyAnswersEnds: a cancelled task of a site that is there, renews its
-// lease and never reports the end was stopping for ever.
+// TestAStopThatNobodyAnswersEnds: a cancelled task used to remain stopping forever if its site was present, renewed
+// its lease and never reported the end.
 func TestAStopThatNobodyAnswersEnds(t *testing.T) {
 	w, a := leftWorld(t, command.Fenced, 0)
 	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
@@ -63,10 +63,12 @@ func TestAStopThatNobodyAnswersEnds(t *testing.T) {
 		t.Error("the core was given to another while the process may run")
 	}
 	as := w.s.Assignments("b")
-	if one, ok := w.s.Assignment("b", a.AttemptRef); len(as) != 1 || !as[0].Stop || as[0].AttemptRef != a.AttemptRef || !ok || !one.Stop {
+	if one, ok := w.s.Assignment("b", a.AttemptRef); len(as) != 1 || !as[0].Stop ||
+		as[0].AttemptRef != a.AttemptRef || !ok || !one.Stop {
 		t.Errorf("b is not told to stop it any more: %+v", as)
 	}
-	if r := w.apply(w.registration("b", []command.AttemptRef{a.AttemptRef}, nil))[0]; r.Code != command.OK { // it has it still
+	// The site still has it.
+	if r := w.apply(w.registration("b", []command.AttemptRef{a.AttemptRef}, nil))[0]; r.Code != command.OK {
 		t.Fatal(r)
 	} else {
 		w.inc["b"], w.seq["b"], w.offer["b"] = r.Incarnation, 0, 0
@@ -88,7 +90,7 @@ func TestAStopThatNobodyAnswersEnds(t *testing.T) {
 	}
 }
 
-// TestAStopEndsByItsBound: what is certainly dead leaves nothing.
+// TestAStopEndsByItsBound: what is certainly dead leaves nothing behind.
 func TestAStopEndsByItsBound(t *testing.T) {
 	w, _ := leftWorld(t, command.Fenced, 60_000)
 	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
@@ -105,8 +107,8 @@ func TestAStopEndsByItsBound(t *testing.T) {
 	}
 }
 
-// TestLeftoversEndWithTheirSite: by its loss (the lease kills them), by a registration
-// that does not name them, and with its departure.
+// TestLeftoversEndWithTheirSite: they end when the site is lost (the lease kills them), when it registers without
+// naming them, and when it departs.
 func TestLeftoversEndWithTheirSite(t *testing.T) {
 	for _, how := range []string{"lost", "registers", "forgotten"} {
 		w, _ := leftWorld(t, command.Fenced, 0)
@@ -130,8 +132,8 @@ func TestLeftoversEndWithTheirSite(t *testing.T) {
 	}
 }
 
-// TestImmediateLeavesItsRoomTaken: the site lost an idempotent pod that may run for an
-// hour. The task goes on elsewhere at once; its core was given to others, too.
+// TestImmediateLeavesItsRoomTaken: the site lost an idempotent pod that may run for an hour. The task continues
+// elsewhere at once; its core used to be given to others, too.
 func TestImmediateLeavesItsRoomTaken(t *testing.T) {
 	w, a := leftWorld(t, command.Immediate, 3_600_000)
 	w.must("b", &command.Complete{Attempts: []command.Ended{{AttemptRef: a.AttemptRef, Outcome: command.Lost, Detail: "the pod is gone from sight"}}})

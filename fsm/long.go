@@ -2,21 +2,21 @@ package fsm
 
 import "slices"
 
-// Work that one entry may leave to the next ones, in this order: stop bounds that have
-// passed, attempts that outlived their estimates, chores, matching, the search for
-// reservations. While any is left, entries without commands move no log time: they are
-// still the same moment, so that what comes of it is what one long entry would give.
+// One entry may leave work to the next ones, in this order: stop bounds that have passed, attempts that
+// outlived their estimates, chores, matching, the search for reservations. While any is left, entries
+// without commands do not move the log's time: they are still the same moment, so that the result is that
+// of one long entry.
 
-// chore is a command's work on everything that a site has or that a job is, once its
-// decision has been taken: the state already says lost, left, registered, cancelled.
-// Chores are done in the order of their commands, and nothing is matched before all are.
+// chore is a command's work on everything that a site has or that a job is, after the command has been
+// decided: the state already says lost, left, registered, cancelled. Chores are done in the order of their
+// commands, and nothing is matched before all are done.
 type chore struct {
 	kind choreKind
 	site int32
-	// limit is nextSeq when it began: later jobs are none of its business.
+	// limit is nextSeq when the chore began: it does not concern later jobs.
 	limit uint64
-	// The first that it has not done: a job, or a task of one. choreCancel: seq is its job.
-	// While seq is 0, task counts what has been gathered: see State.gather.
+	// seq and task are the first that it has not done: a job, or a task of one. With choreCancel seq
+	// is its job. While seq is 0, task counts what has been gathered: see State.gather.
 	seq  uint64
 	task uint32
 }
@@ -24,33 +24,34 @@ type chore struct {
 type choreKind uint8
 
 const (
-	choreAway   choreKind = iota // take what a site ran out of its hands
-	choreAnswer                  // settle what a registration did not name, or as lost
-	choreOwn                     // end what a site that departs for good ran for itself
-	choreJobs                    // then end what it has waiting
+	choreAway   choreKind = iota // take what a site ran from it
+	choreAnswer                  // settle as lost what a registration did not name, or named as lost
+	choreOwn                     // end what a permanently departing site ran for itself
+	choreJobs                    // then end its waiting tasks
 	choreCancel                  // stop and end a job
-	choreDoubt                   // return what a suspected site runs for jobs that want it at a hint
-	choreTrust                   // give a site that is heard again its attempts back
+	choreDoubt                   // requeue what a suspected site runs for jobs that want it at a hint
+	choreTrust                   // return the attempts of a site that is heard again
 	lastChore   = choreTrust
 )
 
-// Pending reports whether work is left for the next entries. The leader then orders
-// one at once, an empty one if nothing was proposed.
+// Pending reports whether work is left for the next entries. Then the leader orders an entry at once, an
+// empty one if nothing was proposed.
 func (s *State) Pending() bool { return s.unfinished() || len(s.crowded) > 0 || s.isAged() }
 
-// unfinished is Pending without jobs that are to leave: those wait for nothing, and
-// nothing waits for them.
+// unfinished is Pending without the jobs that are to leave: those wait for nothing, and nothing waits for
+// them.
 func (s *State) unfinished() bool {
 	return len(s.chores) > 0 || s.phase != matched || s.search != nil || s.expiring() || s.prolonging
 }
 
-// PendingWork counts what is left for the next entries: each chore, and one each for
-// stop bounds, attempts that outlived their estimates, the begin of a policy, the match,
-// the search for reservations and jobs that are to leave. 0 unless Pending.
+// PendingWork counts what is left for the next entries: each chore, and one each for stop bounds, attempts
+// that outlived their estimates, the beginning of a policy, the match, the search for reservations, and
+// jobs that are to leave. It is 0 unless Pending.
 func (s *State) PendingWork() int {
 	n := len(s.chores)
 	for _, left := range [...]bool{
-		s.expiring(), s.prolonging, s.beginning(), s.phase != matched, s.search != nil, len(s.crowded) > 0 || s.isAged(),
+		s.expiring(), s.prolonging, s.beginning(), s.phase != matched, s.search != nil,
+		len(s.crowded) > 0 || s.isAged(),
 	} {
 		if left {
 			n++
@@ -59,26 +60,26 @@ func (s *State) PendingWork() int {
 	return n
 }
 
-// matchesLater reports whether work is left that comes before matching.
+// matchesLater reports whether work is left that must be done before matching.
 func (s *State) matchesLater() bool {
 	return len(s.chores) > 0 || s.expiring() || s.prolonging || s.beginning()
 }
 
-// beginning reports whether a policy by projected waits has not all entered yet.
+// beginning reports whether a policy of projected waits has not yet taken in all tasks.
 func (s *ranking) beginning() bool { return s.waits != nil && s.waits.limit > 0 }
 
-// expiring reports whether an attempt is due and still to be settled.
+// expiring reports whether an attempt is due and not yet settled.
 func (s *attemptTable) expiring() bool {
 	return s.due.Len() > 0 && s.attempts.Get(*s.due.First()).dueMs() <= s.time
 }
 
-// hasChore reports whether work on a site is left. Meanwhile it may have attempts that
-// are neither its own nor withdrawn, or tasks that wait though it is gone.
+// hasChore reports whether work on a site is left. Meanwhile the site may have attempts that are neither
+// its own nor withdrawn, or tasks that wait although it is gone.
 func (s *State) hasChore(site int32) bool {
 	return slices.ContainsFunc(s.chores, func(c chore) bool { return c.kind != choreCancel && c.site == site })
 }
 
-// undertake adds a chore, and does what it can of it now.
+// undertake adds a chore and does what it can of it now.
 func (s *State) undertake(c chore) {
 	c.limit = s.nextSeq
 	if c.kind == choreCancel {
@@ -90,13 +91,13 @@ func (s *State) undertake(c chore) {
 	}
 }
 
-// hintLooks is among how many of the latest chores a hint looks for its opposite: half a
-// million jobs may be being cancelled while a member toggles ten thousand times.
+// hintLooks is how many of the latest chores a hint searches for its opposite: half a million jobs may be
+// being cancelled while a member toggles ten thousand times.
 const hintLooks = 256
 
-// hint undertakes a doubt of a site or its end. If the site's latest chore is the
-// opposite one, one of the latest of all, and has not begun, neither is done: who
-// toggles leaves two such chores at most.
+// hint adds a chore for a doubt of a site or its end. If the site's latest chore is the opposite one, is
+// among the latest of all, and has not begun, neither is done: a toggling member leaves at most two such
+// chores.
 func (s *State) hint(x *site, k choreKind) {
 	for i := len(s.chores) - 1; i >= max(0, len(s.chores)-hintLooks); i-- {
 		s.steps.used += stepLook
@@ -113,7 +114,7 @@ func (s *State) hint(x *site, k choreKind) {
 	s.undertake(chore{kind: k, site: x.id})
 }
 
-// forgo drops a chore undone.
+// forgo drops a chore without doing it.
 func (s *State) forgo(i int) {
 	if i == 0 {
 		s.ungather()
@@ -123,8 +124,7 @@ func (s *State) forgo(i int) {
 	}
 }
 
-// workOff does chores until none is left or the entry has done its part; at least
-// one step of one chore.
+// workOff does chores until none is left or the entry has used its steps; at least one step of one chore.
 func (s *State) workOff() {
 	for len(s.chores) > 0 {
 		c := &s.chores[0]
@@ -159,7 +159,7 @@ func (s *State) finishChore() {
 	}
 }
 
-// advanceChore does one step of a chore; false: there was none left.
+// advanceChore does one step of a chore. It returns false if there was none left.
 func (s *State) advanceChore(c *chore) bool {
 	switch c.kind {
 	case choreCancel:
@@ -173,10 +173,11 @@ func (s *State) advanceChore(c *chore) bool {
 	}
 	for s.left.Len() > 0 {
 		key, last, done := s.left.First().taskKey, pending{}, false
-		for s.left.Len() > 0 && s.left.First().taskKey == key { // all of a task at once: c knows no place between
+		for s.left.Len() > 0 && s.left.First().taskKey == key { // all of a task at once: c has no position within one
 			at := s.left.Pop()
 			a := s.attempts.Get(at.slot)
-			if at == last || a == nil || a.seq != key.seq || a.task != key.task || a.attempt != at.attempt || a.site != c.site {
+			if at == last || a == nil || a.site != c.site ||
+				a.seq != key.seq || a.task != key.task || a.attempt != at.attempt {
 				continue // it has ended meanwhile, or came twice
 			}
 			last = at
@@ -192,7 +193,7 @@ func (s *State) advanceChore(c *chore) bool {
 	return false
 }
 
-// treat does to one attempt what a chore is for.
+// treat applies a chore to one attempt.
 func (s *lifecycle) treat(k choreKind, slot uint64) {
 	a := s.attempts.Get(slot)
 	if a.phase == phaseLeft {
@@ -203,7 +204,8 @@ func (s *lifecycle) treat(k choreKind, slot uint64) {
 	switch k {
 	case choreAway:
 		switch {
-		case a.phase == phaseAwaitingBound, a.phase == phaseAway: // already out of its hands: lost again before its registration was acted on
+		case a.phase == phaseAwaitingBound, a.phase == phaseAway:
+			// Its site has already lost it: the site was lost again before its registration was acted on.
 		case !own || a.phase == phaseStopping:
 			s.lost(slot)
 		default:
@@ -212,7 +214,7 @@ func (s *lifecycle) treat(k choreKind, slot uint64) {
 	case choreAnswer:
 		s.answer(slot)
 	case choreOwn:
-		if own { // of others, and dying: its owner gets it back
+		if own { // otherwise it is dying, and its owner gets it back
 			s.endOwn(slot)
 		}
 	case choreDoubt:
@@ -221,7 +223,7 @@ func (s *lifecycle) treat(k choreKind, slot uint64) {
 	}
 }
 
-// endOwn ends what a site that departs for good ran for itself.
+// endOwn ends what a permanently departing site ran for itself.
 func (s *lifecycle) endOwn(slot uint64) {
 	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
@@ -233,9 +235,9 @@ func (s *lifecycle) endOwn(slot uint64) {
 	s.noteNotRun(&a)
 }
 
-// endSome ends some of what waits of the next job of a site whose departure is over.
+// endSome ends some waiting tasks of the next job of a site whose departure is over.
 func (s *lifecycle) endSome(c *chore) bool {
-	if s.sites[c.site].waiting == 0 { // or who comes and leaves again could have all jobs looked at each time
+	if s.sites[c.site].waiting == 0 { // else repeated joining and leaving would examine all its jobs each time
 		return false
 	}
 	open := &s.sites[c.site].openSeqs
@@ -256,7 +258,7 @@ func (s *lifecycle) endSome(c *chore) bool {
 	return false
 }
 
-// cancelSome stops the next live attempt of a job, or ends some of what waits of it.
+// cancelSome stops the next live attempt of a job, or ends some of its waiting tasks.
 func (s *lifecycle) cancelSome(c *chore) bool {
 	j := s.jobs.Get(c.seq)
 	if j == nil || j.over() {

@@ -11,10 +11,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// TestPartsGiveWhatOneEntryGives plays one command an entry on two states: one does all
-// of it in that entry, the other little in each of as many as it takes. When that has
-// nothing left both have assigned, ended and returned the same, for the same reasons of
-// rank, chance and time.
+// TestPartsGiveWhatOneEntryGives plays one command an entry on two states: one does all of it in that entry, the
+// other a little in each of several entries. When nothing is left both have assigned, ended and returned the same,
+// by the same ranks, draws and times.
 func TestPartsGiveWhatOneEntryGives(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, realBounds())
@@ -34,14 +33,14 @@ func TestPartsGiveWhatOneEntryGives(t *testing.T) {
 	})
 }
 
-// parted is a state that does little in an entry beside one that does all.
+// parted is a state that does little in an entry, next to one that does everything.
 type parted struct {
 	t          *rapid.T
 	one, parts *State
 }
 
-// apply gives the parted state an entry that the other is about to get, and then empty
-// ones; what it returns compares both.
+// apply gives the parted state an entry that the other one is about to get, and then empty ones; compare compares
+// both.
 func (p *parted) apply(b *command.Batch) (compare func()) {
 	cmds := make([]command.Command, len(b.Commands))
 	for i, c := range b.Commands {
@@ -73,7 +72,7 @@ func (p *parted) compare(b *command.Batch) {
 	}
 }
 
-// renumbered has reports name the parted state's attempts, whose tokens are others.
+// renumbered makes reports name the parted state's attempts, which have different tokens.
 func (p *parted) renumbered(b command.Body) command.Body {
 	ref := func(r command.AttemptRef) command.AttemptRef {
 		slot, ok := p.one.findAny(r)
@@ -135,14 +134,17 @@ func (s *State) findAny(r command.AttemptRef) (uint64, bool) {
 	return slot, ok
 }
 
-// outcome is all that does not depend on the numbers of entries.
+// outcome returns everything that does not depend on the numbers of entries.
 func (s *State) outcome() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "time %d, %d decisions, %d wait, dying %d, version %d\n%s", s.time, s.decisions, s.waiting, s.due.Len(), s.version, s.lives())
 	for seq, j := range s.jobs.All() {
 		fmt.Fprintf(&out, "job %d %v", seq, s.counts(j))
 		if j.tasks != nil {
-			fmt.Fprintf(&out, " back %v runs %v bars %v why %q records %d", values(j.tasks.back()), values(&j.tasks.runs), j.tasks.bars(), j.tasks.why, j.tasks.records.Len())
+			fmt.Fprintf(
+				&out, " back %v runs %v bars %v why %q records %d", values(j.tasks.back()),
+				values(&j.tasks.runs), j.tasks.bars(), j.tasks.why, j.tasks.records.Len(),
+			)
 		}
 		fmt.Fprintln(&out)
 	}
@@ -155,8 +157,8 @@ func (s *State) outcome() string {
 	return out.String()
 }
 
-// TestDepartureInTheMiddleOfAMatch has a change of parameters end a departure at once
-// while the match of that entry is left to the next one.
+// TestDepartureInTheMiddleOfAMatch makes a change of parameters end a departure at once while the match of that
+// entry is left to the next one.
 func TestDepartureInTheMiddleOfAMatch(t *testing.T) {
 	p := params()
 	p.DepartureMs = 1 << 30
@@ -171,7 +173,9 @@ func TestDepartureInTheMiddleOfAMatch(t *testing.T) {
 	p.DepartureMs = 5000
 	wide := w.job("a", 1)
 	wide.Need.MilliCPU = 1500
-	cmds := []command.Command{w.cmd("a", &command.Submit{Jobs: []command.JobSpec{wide}}), w.cmd("a", &command.SetParams{Params: p})}
+	cmds := []command.Command{
+		w.cmd("a", &command.Submit{Jobs: []command.JobSpec{wide}}), w.cmd("a", &command.SetParams{Params: p}),
+	}
 	for i := 0; i == 0 || w.s.Pending(); i++ {
 		if _, err := w.s.Apply(&command.Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
 			t.Fatal(err)
@@ -184,8 +188,8 @@ func TestDepartureInTheMiddleOfAMatch(t *testing.T) {
 	}
 }
 
-// TestSearchEndsWithItsEpoch has a new epoch begin while a search for reservations is
-// under way: none is made while the epoch holds.
+// TestSearchEndsWithItsEpoch begins a new epoch during a search for reservations: none is made while the epoch
+// holds.
 func TestSearchEndsWithItsEpoch(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 1
@@ -212,7 +216,10 @@ func TestSearchEndsWithItsEpoch(t *testing.T) {
 	if w.s.reservations.Len() > 0 {
 		t.Fatal("the search is over")
 	}
-	apply(command.Command{ID: command.ID{Site: "a"}, Body: &command.Recover{Epoch: 1, HoldMs: 60_000}}, w.cmd("a", w.offering("a", 2, 2, 2, 2)))
+	apply(
+		command.Command{ID: command.ID{Site: "a"}, Body: &command.Recover{Epoch: 1, HoldMs: 60_000}},
+		w.cmd("a", w.offering("a", 2, 2, 2, 2)),
+	)
 	for w.s.unfinished() {
 		apply()
 	}
@@ -221,8 +228,8 @@ func TestSearchEndsWithItsEpoch(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesWithNothingIsNoWork has a site leave for good that has nothing waiting:
-// others' jobs are not looked at.
+// TestWhoLeavesWithNothingIsNoWork makes a site leave permanently that has nothing waiting: other sites' jobs are
+// not examined.
 func TestWhoLeavesWithNothingIsNoWork(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	for range 500 {

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// A chore treats what its site runs in the order of jobs, tasks and attempts. The site's
-// list has another one, and a walk along it misses the processor's caches at each step:
-// so putting 80,000 attempts in order is work that is cut, too. They are gathered into a
-// heap, some at a time, and taken from it as the chore goes on.
+// A chore treats its site's attempts in the order of jobs, tasks and attempts. The site's list has another
+// order, and walking along it misses the processor's caches at each step. So sorting 80,000 attempts is
+// itself work that is divided among entries: they are gathered into a heap, some at a time, and taken from
+// it as the chore proceeds.
 
 // gatherAtOnce is how many attempts one step of a chore gathers.
 const gatherAtOnce = 256
@@ -25,11 +25,11 @@ func (p *pending) isBefore(o *pending) bool {
 	return cmp.Or(cmp.Compare(p.seq, o.seq), cmp.Compare(p.task, o.task), cmp.Compare(p.attempt, o.attempt)) < 0
 }
 
-// gather collects what the first chore has before it; false: more is left. Nothing is
-// added to what its site runs before the chore is done, for nothing is matched. How many
-// have been gathered is chore.task until the first one is treated: it is counted, so that
-// a replica that was restored meanwhile, and begins again, stops where the others do. Once
-// as many are as the site has, that replica gathers all at once.
+// gather collects the attempts that the first chore is to treat. It returns false if more are left. Nothing
+// is added to the site's attempts before the chore is done, since nothing is matched. Until the first one
+// is treated, chore.task counts how many have been gathered, so that a replica that is restored meanwhile
+// and starts over stops where the others do. Once the count reaches the number of the site's attempts,
+// that replica gathers all at once.
 func (s *State) gather(c *chore) (all bool) {
 	x := s.sites[c.site]
 	if !s.gathering {
@@ -49,8 +49,8 @@ func (s *State) gather(c *chore) (all bool) {
 	return true
 }
 
-// gatherSome collects up to most attempts of a site from a chore's position on. What
-// changes meanwhile moves to the end of the list, and may be gathered twice.
+// gatherSome collects up to most attempts of a site from a chore's position on. An attempt that changes
+// meanwhile moves to the end of the list and may be gathered twice.
 func (s *State) gatherSome(c *chore, x *site, most int) {
 	for ; most > 0 && x.live.at != 0; most-- {
 		slot := x.live.at - 1
@@ -61,7 +61,7 @@ func (s *State) gatherSome(c *chore, x *site, most int) {
 	}
 }
 
-// ungather drops what was gathered: the first chore is another one.
+// ungather drops what was gathered, because the first chore changes.
 func (s *State) ungather() {
 	s.left.Clear()
 	s.gathering, s.gathered = false, false

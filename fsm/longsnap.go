@@ -8,20 +8,20 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// A snapshot holds the work that is left: chores and how far matching is after the
-// parameters, what a match or a search has found out beside the machine, class or
-// attempt that it is about.
+// A snapshot holds the work that is left. Chores and the progress of matching come after the parameters;
+// what a match or a search has found out comes with the machine, class or attempt that it is about.
 
 func (h *search) clone() *search {
 	if h == nil {
 		return nil
 	}
 	c := *h
-	c.judged, c.none, c.turns, c.first = maps.Clone(h.judged), slices.Clone(h.none), slices.Clone(h.turns), slices.Clone(h.first)
+	c.judged, c.none = maps.Clone(h.judged), slices.Clone(h.none)
+	c.turns, c.first = slices.Clone(h.turns), slices.Clone(h.first)
 	return &c
 }
 
-// freezeFresh is nil where nothing is: as a rule.
+// freezeFresh returns the freshness of classes, nil if none is fresh, which is usual.
 func (s *matching) freezeFresh() map[*class]freshness {
 	if len(s.fresh)+len(s.late) == 0 {
 		return nil
@@ -33,7 +33,7 @@ func (s *matching) freezeFresh() map[*class]freshness {
 	return out
 }
 
-// of is unjudged where no search is under way.
+// of returns a class's judgement, unjudged if no search is in progress.
 func (h *search) of(c *class) judgement {
 	if h == nil {
 		return unjudged
@@ -41,7 +41,7 @@ func (h *search) of(c *class) judgement {
 	return h.judged[c]
 }
 
-// marks packs flags, the first the lowest.
+// marks packs flags into bits, the first into the lowest.
 func marks(flags ...bool) (v uint64) {
 	for i, f := range flags {
 		if f {
@@ -83,7 +83,7 @@ func (h *search) encode(w *snapWriter) {
 	}
 }
 
-// readSearch reads what encode wrote; judgements stand with the classes.
+// readSearch reads what encode wrote; judgements come with the classes.
 func (r *snapReader) readSearch(s *State) *search {
 	h := &search{judged: map[*class]judgement{}, made: int(r.upTo(math.MaxInt32, "reservations made"))}
 	for range r.upTo(math.MaxInt32, "heads without a machine") {
@@ -117,7 +117,8 @@ func (r *snapReader) long(s *State) {
 	}
 	for range r.upTo(math.MaxInt32, "chores") {
 		c := chore{kind: choreKind(r.upTo(uint64(lastChore), "chore")), site: int32(r.upTo(MaxMembers-1, "site"))}
-		c.limit, c.seq, c.task = r.upTo(s.nextSeq, "job"), r.upTo(s.nextSeq, "job"), uint32(r.upTo(command.MaxCount, "task"))
+		c.limit, c.seq = r.upTo(s.nextSeq, "job"), r.upTo(s.nextSeq, "job")
+		c.task = uint32(r.upTo(command.MaxCount, "task"))
 		if c.kind == choreCancel {
 			r.check(c.site == 0 && !s.cancelling[c.seq], "a job is cancelled twice")
 			s.cancelling[c.seq] = true
@@ -129,7 +130,7 @@ func (r *snapReader) long(s *State) {
 	}
 }
 
-// hasChore is State.hasChore, which looks at all: here each attempt asks.
+// hasChore is State.hasChore, remembered by site: here it is called for each attempt.
 func (r *snapReader) hasChore(s *State, site int32) bool {
 	has, ok := r.busy[site]
 	if !ok {
@@ -139,8 +140,7 @@ func (r *snapReader) hasChore(s *State, site int32) bool {
 	return has
 }
 
-// rest reads whether a machine rests, whether it is tried, and whether the pass under
-// way has drawn it.
+// rest reads whether a machine rests, whether it is tried, and whether the pass in progress has drawn it.
 func (r *snapReader) rest(s *State, m *machine) {
 	v := r.upTo(7, "rest")
 	m.resting = v&1 != 0
@@ -154,8 +154,8 @@ func (r *snapReader) rest(s *State, m *machine) {
 	}
 }
 
-// classMarks reads what is known of a class: bit 0 is its image, two more whether it is
-// fresh, the others are its judgement.
+// classMarks reads what is known of a class: bit 0 is its image, two more its freshness, the others its
+// judgement.
 func (r *snapReader) classMarks(s *State) uint64 {
 	v := r.upTo(7|uint64(lastJudgement)<<3, "marks")
 	f := freshness(v >> 1 & 3)
@@ -174,8 +174,8 @@ func (r *snapReader) noteMarks(s *State, c *class, v uint64) {
 	}
 }
 
-// freshAgain has those be fresh that were: whatever else waits has been tried, or a
-// machine would not rest.
+// freshAgain makes those classes fresh that were. Everything else that waits has been tried; otherwise no
+// machine would rest.
 func (r *snapReader) freshAgain(s *State) {
 	for _, c := range s.active {
 		s.setFresh(c, r.fresh[c])

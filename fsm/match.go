@@ -13,30 +13,29 @@ type choice struct {
 	back bool // task is in taskSet.back, else it is job.next
 }
 
-// matchPhase is how far the match is that the last commands called for.
+// matchPhase says how far the match has come that the last commands required.
 type matchPhase uint8
 
 const (
 	matched        matchPhase = iota
 	owed                      // it has not begun: other work comes first
-	cut                       // it goes on with the next entry that has nothing before it
+	cut                       // it continues with the next entry that has no other work first
 	lastMatchPhase = cut
 )
 
-// match hands waiting tasks to machines until no machine fits any (D2), or the entry
-// has done its part: then it returns false and the next entry goes on, just where this
-// one ended. It runs once an entry, after all commands.
+// match gives waiting tasks to machines until no machine fits any (D2), or until the entry has used its
+// steps: then it returns false and the next entry continues exactly where this one ended. It runs once an
+// entry, after all commands.
 //
-// A machine that fits nothing rests until its room grows. What begins to wait
-// later is fresh: while it waits, resting machines are drawn too, but tried with
-// nothing else; so what nobody can run costs later entries nothing. Resting is
-// part of the state, because it decides which machine a draw finds. While a new
-// epoch holds nothing is drawn, so all that is offered meanwhile is awake after it.
+// A machine that fits nothing rests until its room grows. A class that begins to wait later is fresh:
+// while it waits, resting machines are drawn too, but tried with nothing else; so tasks that nobody can
+// run cost later entries nothing. Resting is part of the state because it decides which machine a draw
+// finds. While a new epoch holds, nothing is drawn, so everything offered meanwhile is awake after it.
 //
-// It makes passes over the machines. In a pass each machine is drawn until it fits
-// nothing. What commands add while a pass is cut waits for the next pass: classes
-// that begin to wait, new machines, and room that grows where the pass has been. So
-// a pass ends whatever commands come, and each machine has its turn in it.
+// match makes passes over the machines. In a pass each machine is drawn until it fits nothing. What
+// commands add while a pass is cut waits for the next pass: classes that begin to wait, new machines, and
+// room that grows on machines already drawn. So a pass ends whatever commands come, and each machine has
+// its turn in it.
 func (s *State) match() bool {
 	s.drawing = true
 	defer func() { s.drawing = false }()
@@ -71,8 +70,8 @@ func (s *matching) drawable() *store.Fenwick {
 	return from
 }
 
-// tryOne draws a machine, and gives it a task or has it rest.
-func (s *State) tryOne(from *store.Fenwick) {
+// tryOne draws a machine, and gives it a task or makes it rest.
+func (s *lifecycle) tryOne(from *store.Fenwick) {
 	s.steps.used += stepDraw
 	m := s.draw(from, s.retry)
 	m.pass = s.pass
@@ -92,9 +91,9 @@ func (s *State) tryOne(from *store.Fenwick) {
 	s.retry = 0
 }
 
-// draw chooses a machine by a keyed hash of the decision's number, weighted by
-// free milli-cores, or the first by site and name.
-func (s *State) draw(from *store.Fenwick, retry uint64) *machine {
+// draw chooses a machine by a keyed hash of the decision's number, weighted by free milli-cores; with
+// FixedOrder the first by site and name.
+func (s *lifecycle) draw(from *store.Fenwick, retry uint64) *machine {
 	var r int64
 	if !s.params.FixedOrder {
 		r = Draw(s.seed, s.decisions, retry, from.Total())
@@ -109,7 +108,7 @@ func (s *State) draw(from *store.Fenwick, retry uint64) *machine {
 	return x.machines[i]
 }
 
-// pick returns the task that a machine should run, by theory.md §2.
+// pick returns the task that a machine should run (theory.md §2).
 func (s *matching) pick(m *machine) (choice, bool) {
 	room := m.room()
 	if m.held != 0 {
@@ -141,8 +140,7 @@ func (s *jobTable) sooner(a, b choice) bool {
 	return a.seq < b.seq
 }
 
-// pickOwner returns the site whose turn it is among those with a task that
-// fits the machine.
+// pickOwner returns the site whose turn it is among those with a task that fits the machine.
 func (s *matching) pickOwner(m *machine, room command.Resources) *site {
 	var best *lane
 	classes := s.active
@@ -173,15 +171,14 @@ func (s *matching) pickOwner(m *machine, room command.Resources) *site {
 	return best.owner
 }
 
-// ownTie reports whether the machine's own site has a fitting task and ranks
-// equal to the best.
+// ownTie reports whether the machine's own site has a fitting task and a rank equal to the best.
 func (s *ranking) ownTie(m *machine, room command.Resources, best *site) bool {
 	x := m.site
 	if x.waiting == 0 || !x.present() || s.rankOf(x).Compare(*s.rankOf(best)) != 0 {
 		return false
 	}
 	tie := false
-	for _, l := range x.lanes { // all are counted: their order is this replica's own
+	for _, l := range x.lanes { // all are counted: their order differs between replicas
 		if s.suits(l.class, m, room) {
 			tie = tie || l.hasFor(x)
 		}
@@ -189,8 +186,7 @@ func (s *ranking) ownTie(m *machine, room command.Resources, best *site) bool {
 	return tie
 }
 
-// bestLane returns the class's lane whose turn it is and that has a task not
-// barred from site x.
+// bestLane returns the lane of the class whose turn it is and that has a task not barred from site x.
 func (s *ranking) bestLane(c *class, x *site) *lane {
 	s.heap(c)
 	switch c.barredFrom.of(x) {
@@ -221,8 +217,7 @@ func (s *jobTable) pickHeld(m *machine, room command.Resources) (choice, bool) {
 	return s.taskOf(s.sites[j.owner].findLane(j.class), m.held), true
 }
 
-// preferOwn returns a free machine of the task's own site, else m. The first by
-// name is taken.
+// preferOwn returns a free machine of the task's own site, the first by name, or m if there is none.
 func (s *jobTable) preferOwn(m *machine, c choice) *machine {
 	x := c.lane.owner
 	cl := c.lane.class

@@ -8,8 +8,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// TestDrawIsWeighted: the keyed choice takes machines in proportion to their free
-// milli-cores, and never the same one for lack of mixing.
+// TestDrawIsWeighted: the keyed choice draws machines in proportion to their free milli-cores, and not always the
+// same one for lack of mixing.
 func TestDrawIsWeighted(t *testing.T) {
 	p := params()
 	p.FixedOrder = false
@@ -54,8 +54,8 @@ func TestRoundRobin(t *testing.T) {
 	}
 }
 
-// TestFairShareByShare: a site that contributes twice as much may use twice as
-// much, and one that contributes nothing goes last.
+// TestFairShareByShare: a site that contributes twice as much may use twice as much, and one that contributes
+// nothing goes last.
 func TestFairShareByShare(t *testing.T) {
 	p := params()
 	p.Policy = sched.FairShare
@@ -65,7 +65,7 @@ func TestFairShareByShare(t *testing.T) {
 	}
 	none := func(site string, cores int64) {
 		o := w.offering(site, cores)
-		o.Machines[0].Runs = command.RunsImages // it lends, but nothing that these can use
+		o.Machines[0].Runs = command.RunsImages // it lends, but nothing that these jobs can use
 		w.must(site, o)
 	}
 	none("big", 20)
@@ -83,8 +83,7 @@ func TestFairShareByShare(t *testing.T) {
 	}
 }
 
-// TestOwnMachineBreaksTies: among equal ranks the machine's owner goes first,
-// though the other waits longer.
+// TestOwnMachineBreaksTies: among equal ranks the machine's owner goes first, although the other waits longer.
 func TestOwnMachineBreaksTies(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.submit("b", w.job("b", 1))
@@ -99,8 +98,8 @@ func TestOwnMachineBreaksTies(t *testing.T) {
 	}
 }
 
-// TestDecliningManyDoesNotBlockTheNext: a site that declined very much still gets
-// what it has not declined.
+// TestDecliningManyDoesNotBlockTheNext: a site that declined very many tasks still gets those that it has not
+// declined.
 func TestDecliningManyDoesNotBlockTheNext(t *testing.T) {
 	const n = 512
 	w := newWorld(t, params(), "a", "b")

@@ -2,11 +2,11 @@ package fsm
 
 import "slices"
 
-// What a pass over the machines keeps: see State.match.
+// What a pass over the machines records: see State.match.
 
-// putAside has a machine not be drawn again in this pass.
+// putAside keeps a machine from being drawn again in this pass.
 //
-// REQUIRES: m is offered: what is not may be forgotten before the pass ends.
+// REQUIRES: m is offered: one that is not may be forgotten before the pass ends.
 func (s *matching) putAside(m *machine) {
 	if !m.tried {
 		m.tried = true
@@ -14,7 +14,7 @@ func (s *matching) putAside(m *machine) {
 	}
 }
 
-// pruneTried drops those that were tried and are offered no more, once they are many.
+// pruneTried drops machines that were tried and are no longer offered, once there are many.
 func (s *matching) pruneTried() {
 	if len(s.tried) <= s.triedMost {
 		return
@@ -30,8 +30,8 @@ func (s *matching) pruneTried() {
 	s.triedMost = 2*len(s.tried) + 1000
 }
 
-// endPass begins the next pass, and reports whether that has anything to do: what came
-// while this one was cut. Without, the match is over.
+// endPass begins the next pass, and reports whether it has anything to do, namely what came while this one
+// was cut. If not, the match is over.
 func (s *matching) endPass() (again bool) {
 	s.noteMissed()
 	for _, m := range s.tried {
@@ -55,8 +55,8 @@ func (s *matching) endPass() (again bool) {
 	return again || len(s.fresh) > 0
 }
 
-// noteMissed notes the sites that were full, so that their machines were not tried with
-// what is fresh: all these are as awake until a pass comes to them.
+// noteMissed marks the sites that were full, so that their machines were not tried with fresh classes: all
+// these machines count as awake until a pass reaches them.
 func (s *matching) noteMissed() {
 	if len(s.fresh) == 0 && s.missed == 0 {
 		return
@@ -85,9 +85,9 @@ func (s *matching) setMissed(x *site, missed bool) {
 type freshness uint8
 
 const (
-	notFresh      freshness = iota // they have, or nothing of it waits
+	notFresh      freshness = iota // they have been, or nothing of it waits
 	isFresh                        // it is in State.fresh: this pass tries them with it
-	isLate                         // it is in State.late: the next one does
+	isLate                         // it is in State.late: the next pass does
 	lastFreshness = isLate
 )
 

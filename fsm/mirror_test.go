@@ -12,13 +12,16 @@ import (
 	"github.com/cloudshare/cloudshare/sched/schedtest"
 )
 
-// TestWaitsAreNaive compares, after every entry of random histories, all that the
-// policies by projected waits rank by with a mirror that hears of events only.
+// TestWaitsAreNaive compares, after every entry of random histories, everything that the policies of projected
+// waits rank by with a mirror that sees only events.
 func TestWaitsAreNaive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, realBounds())
-		m.lone = true // what entries of several commands do: waitsswitch_test.go
-		v := &mirror{t: rt, s: m.w.s, heard: m.w.s.index, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{}}
+		m.lone = true // for entries of several commands see waitsswitch_test.go
+		v := &mirror{
+			t: rt, s: m.w.s, heard: m.w.s.index, tasks: map[mirrorKey]mirrorTask{},
+			sites: map[string]*mirrorSite{},
+		}
 		for _, x := range m.w.s.sites {
 			v.join(x.name)
 			v.sites[x.name].present = x.present()
@@ -56,7 +59,7 @@ func TestWaitsAreNaive(t *testing.T) {
 	})
 }
 
-// one runs an action, which is one entry, and has the mirror hear of it.
+// one runs an action, which is one entry, and gives its events to the mirror.
 func one(m *model, v *mirror, f func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		v.t = t
@@ -65,18 +68,17 @@ func one(m *model, v *mirror, f func(*rapid.T)) func(*rapid.T) {
 	}
 }
 
-// mirror keeps tasks as events tell of them, and every coalition's virtual queue
-// core by core.
+// mirror follows tasks by their events, and every coalition's virtual queue core by core.
 type mirror struct {
 	t      *rapid.T
-	s      *State // read for what no event tells: needs, shares, estimates, policy
+	s      *State // read for what events do not say: needs, shares, estimates, policy
 	events []Event
 	tasks  map[mirrorKey]mirrorTask
 	sites  map[string]*mirrorSite
 	order  []*mirrorSite
 
 	heard  uint64 // entry
-	policy string // "" = none by waits
+	policy string // "" = none by projected waits
 	since  int64
 	queues []*schedtest.Queue // by set of sites
 }
@@ -92,8 +94,8 @@ type mirrorTask struct {
 	assignedMs int64
 	width      int64
 	booked     int64
-	length     int64  // that it is thought to run, once it is assigned
-	again      uint64 // entry in which it had its attempt back while its owner was away
+	length     int64  // its expected length, once it is assigned
+	again      uint64 // entry in which it got its attempt back while its owner was away
 }
 
 type mirrorSite struct {
@@ -108,7 +110,7 @@ type mirrorSite struct {
 func (v *mirror) join(name string) {
 	x := &mirrorSite{name: name, present: true, from: v.s.time}
 	v.sites[name], v.order = x, append(v.order, x)
-	for _, q := range v.queues { // whoever joins has nothing yet
+	for _, q := range v.queues { // a site that joins has nothing yet
 		c := *q
 		c.Work, c.Starts, c.Rels = new(big.Int).Set(q.Work), new(big.Int).Set(q.Starts), new(big.Int).Set(q.Rels)
 		c.Cores, c.Away = append([]int64(nil), q.Cores...), append([]int64(nil), q.Away...)
@@ -116,7 +118,7 @@ func (v *mirror) join(name string) {
 	}
 }
 
-// adopt takes over what was there before the mirror.
+// adopt takes over what existed before the mirror.
 func (v *mirror) adopt() {
 	for seq, j := range v.s.jobs.All() {
 		for i := range j.count {
@@ -125,12 +127,14 @@ func (v *mirror) adopt() {
 			if !live && x.State.Ended() {
 				continue
 			}
-			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{waits: !live, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs, width: widthOf(j.class.Need)}
+			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{
+				waits: !live, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs, width: widthOf(j.class.Need),
+			}
 		}
 	}
 }
 
-// hear takes in one entry's events and compares.
+// hear reads one entry's events and compares.
 func (v *mirror) hear() {
 	if v.heard == v.s.index {
 		return
@@ -143,7 +147,7 @@ func (v *mirror) hear() {
 	if v.policy == "" {
 		return
 	}
-	for key, t := range v.tasks { // longer than was thought
+	for key, t := range v.tasks { // longer than expected
 		for ; !t.waits && max(t.assignedMs, v.since)+t.length < v.s.time; t.length *= 2 {
 			v.sites[key.job.Site].change.Longer.Add(t.width, t.length, 0)
 		}
@@ -176,7 +180,7 @@ func (v *mirror) hear() {
 	v.compare()
 }
 
-// lentCores is what a site lends.
+// lentCores returns what a site lends.
 func lentCores(x *site) int64 {
 	milli := int64(0)
 	for _, m := range x.machines {
@@ -201,7 +205,9 @@ func (v *mirror) event(e *Event) {
 	case EventJobSubmitted:
 		j := v.s.jobs.Get(v.s.findJob(e.Job))
 		for i := range e.Count {
-			v.tasks[mirrorKey{e.Job, i}] = mirrorTask{waits: true, queuedMs: e.Time, width: widthOf(e.Need), booked: j.booked}
+			v.tasks[mirrorKey{e.Job, i}] = mirrorTask{
+				waits: true, queuedMs: e.Time, width: widthOf(e.Need), booked: j.booked,
+			}
 			x.change.New.Add(widthOf(e.Need), j.booked, 0)
 		}
 	case EventTaskAssigned, EventTaskRequeued, EventTaskResumed, EventTaskEnded:
@@ -212,7 +218,7 @@ func (v *mirror) event(e *Event) {
 	}
 }
 
-// task follows one task. While no policy by waits is in force nothing is counted.
+// task follows one task. While no policy of projected waits is in force nothing is counted.
 func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 	t, known := v.tasks[key]
 	if !known {
@@ -241,9 +247,9 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 		x.change.Corrected = x.change.Corrected.Add(sched.Mul64(t.width, t.booked-t.length))
 		switch {
 		case x.present:
-		case t.again == e.Index: // it was never there
+		case t.again == e.Index: // it counts as never having been there
 			x.change.Past.Sub(t.width, t.booked, max(queued, v.since))
-		default: // it is released anew when its owner is back
+		default: // it is released again when its owner is back
 			x.change.Gone.Add(t.width, t.booked, max(queued, v.since))
 		}
 	default:
@@ -288,7 +294,7 @@ func (v *mirror) back(x *mirrorSite, now int64) {
 	}
 }
 
-// change begins anew if the policy is another one.
+// change begins again if the policy is a different one.
 func (v *mirror) change(now int64) {
 	policy := v.s.params.Policy
 	if policy != v.policy && (sched.IsProjected(policy) || v.policy != "") {
@@ -296,7 +302,7 @@ func (v *mirror) change(now int64) {
 	}
 }
 
-// begin has all begin equal, if the policy is one by waits.
+// begin makes all begin equal, if the policy uses projected waits.
 func (v *mirror) begin(policy string, now int64) {
 	v.policy, v.queues, v.since = "", nil, 0
 	if sched.IsProjected(policy) {
@@ -322,7 +328,7 @@ func (v *mirror) begin(policy string, now int64) {
 	}
 }
 
-// compare checks each site's wait, fair share and what all will go on waiting.
+// compare checks each site's wait, its fair share, and what everything will go on waiting.
 func (v *mirror) compare() {
 	account, now := v.s.accounts(), v.s.time
 	value := make([]*big.Int, len(v.queues))
@@ -362,7 +368,7 @@ func (v *mirror) compare() {
 	}
 }
 
-// fair is a site's share by the policy's definition.
+// fair returns a site's share by the policy's definition.
 func (v *mirror) fair(value []*big.Int, site int) *big.Rat {
 	me, grand := 1<<site, len(value)-1
 	gain := func(set int) *big.Rat { return new(big.Rat).SetInt(new(big.Int).Sub(value[set|me], value[set])) }
@@ -376,7 +382,9 @@ func (v *mirror) fair(value []*big.Int, site int) *big.Rat {
 	sum, n := new(big.Rat), int64(len(v.order))
 	for set := range value {
 		if s := int64(bits.OnesCount(uint(set))); set&me == 0 {
-			weight := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Mul(big.NewInt(n), new(big.Int).Binomial(n-1, s)))
+			weight := new(big.Rat).SetFrac(
+				big.NewInt(1), new(big.Int).Mul(big.NewInt(n), new(big.Int).Binomial(n-1, s)),
+			)
 			sum.Add(sum, weight.Mul(weight, gain(set)))
 		}
 	}

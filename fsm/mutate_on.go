@@ -2,11 +2,11 @@
 
 package fsm
 
-// Safeguards that a build with the tag "mutate" can work without, to show that
-// a check of test/chaos notices.
+// noTokenCheck and noCommandWindow switch safeguards off in a build with the tag "mutate", to show that a check
+// of test/chaos notices.
 var noTokenCheck, noCommandWindow bool
 
-// Mutate switches safeguards off, for the whole process.
+// Mutate switches safeguards off for the whole process.
 func Mutate(safeguards []string) {
 	for _, s := range safeguards {
 		noTokenCheck = noTokenCheck || s == "no-token-check"
@@ -14,6 +14,5 @@ func Mutate(safeguards []string) {
 	}
 }
 
-// Fork makes the state another one than the entries say: a replica that has gone
-// wrong.
+// Fork makes the state differ from what the entries say, as in a faulty replica.
 func (s *State) Fork() { s.seed ^= 1 }

@@ -6,7 +6,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// offer executes an Offer: it replaces the site's standing one.
+// offer executes an Offer: it replaces the site's current one.
 func (s *State) offer(x *site, c *command.Offer) command.Result {
 	if c.Version <= x.offerVersion {
 		return command.Result{Code: command.OldOffer}
@@ -15,14 +15,15 @@ func (s *State) offer(x *site, c *command.Offer) command.Result {
 	return command.Result{}
 }
 
-// install puts an offer in force. A machine that is no longer offered stays
-// while attempts are on it, with no room. All machines are worth trying again:
-// their room may have grown, and bars against the former offer are lifted.
+// install puts an offer in force. A machine that is no longer offered stays, without room, while attempts
+// are on it. All machines are worth trying again: their room may have grown, and bars against the former
+// offer are lifted.
 func (s *holding) install(x *site, c *command.Offer) {
 	x.offerVersion = c.Version
 	x.offers++
 	before := x.exposed
-	x.capacity, x.home, x.exposed, x.most, x.widest = c.Capacity, c.Home, command.Resources{}, command.Resources{}, command.Resources{}
+	x.capacity, x.home = c.Capacity, c.Home
+	x.exposed, x.most, x.widest = command.Resources{}, command.Resources{}, command.Resources{}
 	old := x.machines
 	x.machines = make([]*machine, 0, len(c.Machines))
 	s.steps.used += uint64(len(c.Machines)) * stepLook
@@ -67,7 +68,7 @@ func (s *holding) install(x *site, c *command.Offer) {
 	s.checkHolds(x)
 }
 
-// retract keeps a machine that is offered no more only while it is in use.
+// retract keeps a machine that is no longer offered only while it is in use.
 func (s *holding) retract(m *machine) {
 	x, was := m.site, m.reach()
 	m.offered = false
@@ -81,8 +82,8 @@ func (s *holding) retract(m *machine) {
 	}
 }
 
-// keepFormer keeps a machine that is offered no more. There may be very many, so an
-// offer looks at none of them but those that it names.
+// keepFormer keeps a machine that is no longer offered. There may be very many, so an offer looks only at
+// those that it names.
 func (x *site) keepFormer(m *machine) {
 	if x.former == nil {
 		x.former = map[string]*machine{}
@@ -90,8 +91,8 @@ func (x *site) keepFormer(m *machine) {
 	x.former[m.name] = m
 }
 
-// decline executes a Decline: the assignments go back to the queue, their jobs
-// barred from the site until its next offer. The replacement offer counts first.
+// decline executes a Decline: the assignments go back to the queue, their jobs barred from the site until
+// its next offer. A replacement offer is installed first.
 func (s *State) decline(x *site, c *command.Decline) command.Result {
 	if c.Offer != nil && c.Offer.Version > x.offerVersion {
 		s.install(x, c.Offer)

@@ -13,15 +13,15 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// The oracle decides as theory.md §2 reads, by looking at every machine and
-// every job each time: no queues, heaps, weights, rest, or cached ranks.
+// The oracle decides as theory.md §2 reads, by examining every machine and every job each time: no queues, heaps,
+// weights, rest, or cached ranks.
 
-// oracleRuns says which kinds run tasks without and with an image.
+// oracleRuns says which kinds of machines run tasks without and with an image.
 var oracleRuns = map[command.Runs]map[bool]bool{
 	command.RunsCommands: {false: true}, command.RunsImages: {true: true}, command.RunsBoth: {false: true, true: true},
 }
 
-// oracleSelector reads one selector; oracleSelects says whether a machine does.
+// oracleSelector parses one selector; oracleSelects reports whether a machine satisfies it.
 var oracleSelector = regexp.MustCompile(`^(!?)([^!=( ]+)(?:(!?)=(.*)| (not)?in \((.*)\))?$`)
 
 func oracleSelects(m *machine, selectors []string) bool {
@@ -47,7 +47,7 @@ func oracleSelects(m *machine, selectors []string) bool {
 	return true
 }
 
-// oracleRoom is what the state may give away of a machine.
+// oracleRoom returns what the state may assign of a machine.
 func oracleRoom(m *machine) command.Resources {
 	if m.slots > 0 && m.tasks >= m.slots {
 		return command.Resources{MilliCPU: -1}
@@ -57,18 +57,20 @@ func oracleRoom(m *machine) command.Resources {
 
 // fitting returns the jobs with a task that machine m could take now.
 func (s *State) fitting(m *machine) (seqs []uint64) {
-	var most command.Resources // that its site could run at once
+	var most command.Resources // what its site could run at once
 	for _, o := range m.site.machines {
 		most = most.Plus(o.exposed.Greater(o.used))
 	}
 	for _, o := range m.site.former {
 		most = most.Plus(o.used)
 	}
-	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.FitsIn(s.bounds.site) { // a new epoch waits; it has as many as it may
+	// A new epoch waits, or the site has as many as it may.
+	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.FitsIn(s.bounds.site) {
 		return nil
 	}
 	for seq, j := range s.jobs.All() {
-		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.Need.FitsIn(oracleRoom(m)) || !oracleRuns[m.runs][j.class.Image] || !j.class.Allows(m.site.name) || !oracleSelects(m, j.class.Selectors) {
+		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.Need.FitsIn(oracleRoom(m)) ||
+			!oracleRuns[m.runs][j.class.Image] || !j.class.Allows(m.site.name) || !oracleSelects(m, j.class.Selectors) {
 			continue
 		}
 		if m.held != 0 && m.held != seq {
@@ -117,8 +119,7 @@ func (s *State) decide() (m *machine, seq uint64) {
 	return nil, 0
 }
 
-// turnOf returns the site to serve: rank, own machine, oldest head, name. A
-// held machine serves its job's site.
+// turnOf returns the site to serve: rank, own machine, oldest head, name. A reserved machine serves its job's site.
 func (s *State) turnOf(m *machine, seqs []uint64) *site {
 	var best *site
 	for _, q := range seqs {
@@ -185,8 +186,7 @@ func (s *State) ownMachine(m *machine, owner *site, seq uint64) *machine {
 	return m
 }
 
-// oracle applies a batch to a copy of the state, matching as decide says, and
-// returns what is live afterwards.
+// oracle applies a batch to a copy of the state, matching as decide says, and returns what is live afterwards.
 func (s *State) oracle(t *rapid.T, b *command.Batch) string {
 	var buf bytes.Buffer
 	if err := s.freeze().Write(&buf); err != nil {

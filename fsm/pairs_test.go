@@ -11,8 +11,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// pairWorld is a federation in which every command finds something to do: b and c run
-// tasks of a and of b, and each site has more waiting than there is room for.
+// pairWorld is a federation in which every command has an effect: b and c run tasks of a and of b, and each site
+// has more waiting than there is room for.
 func pairWorld(t *testing.T) *world {
 	t.Helper()
 	p := params()
@@ -30,19 +30,19 @@ func pairWorld(t *testing.T) *world {
 	for _, x := range []string{"b", "c"} {
 		st := &command.Started{}
 		for i, a := range w.s.Assignments(x) {
-			if i == 0 { // others are assigned still
+			if i == 0 { // others are still assigned
 				st.Attempts = append(st.Attempts, command.StartedAttempt{AttemptRef: a.AttemptRef, DelayMs: 100})
 			}
 		}
 		w.must(x, st)
 	}
 	w.at(1000)
-	w.apply() // reservations are looked for once a second
+	w.apply() // reservations are searched for once a second
 	return w
 }
 
-// pairCommands are the commands of a pair, made as sites would make them beside
-// each other: none knows the result of the other. Names are KIND SITE.
+// pairCommands returns the commands of a pair as sites would make them at the same time: neither knows the result
+// of the other. Names are KIND SITE.
 func pairCommands(w *world) map[string]func() command.Command {
 	out := map[string]func() command.Command{}
 	for _, x := range []string{"a", "b"} {
@@ -54,7 +54,10 @@ func pairCommands(w *world) map[string]func() command.Command {
 		add("Offer", func() command.Body { return w.offering(x, 3) })
 		add("Cancel", func() command.Body { return &command.Cancel{Job: command.JobID{Site: x, Num: 1}, Task: -1} })
 		add("Usage", func() command.Body {
-			return &command.Usage{Batch: w.s.byName[x].usageBatch + 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: 100}}}
+			return &command.Usage{
+				Batch: w.s.byName[x].usageBatch + 1,
+				Rows:  []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: 100}},
+			}
 		})
 		add("SiteLost", func() command.Body { return &command.SiteLost{Site: other, Incarnation: w.inc[other], Term: w.term} })
 		add("Suspect", func() command.Body { return &command.Suspect{Site: other, Incarnation: w.inc[other], On: true} })
@@ -110,7 +113,7 @@ func pairCommands(w *world) map[string]func() command.Command {
 	return out
 }
 
-// summary is a state without numbers of entries.
+// summary returns a state without numbers of entries.
 func (s *State) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "version %d, %s, %d reserved\n", s.version, s.params.Policy, s.reservations.Len())
@@ -124,11 +127,10 @@ func (s *State) summary() string {
 	return b.String()
 }
 
-// TestPairsInOneEntry plays every pair of commands in one entry, and in two that follow
-// each other at the same log time, from equal states. What they answer is always the
-// same. What becomes of the state is the same if the first of the two entries matches
-// nothing; so an entry is its commands in order and one match (DESIGN, One entry). With
-// a match in between it differs only where that one has assigned something.
+// TestPairsInOneEntry plays every pair of commands in one entry, and in two consecutive entries at the same log
+// time, from equal states. The answers are always the same. The states are the same if the first of the two entries
+// matches nothing; so an entry is its commands in order and one match (DESIGN, One entry). With a match in between
+// they differ only where that match has assigned something.
 func TestPairsInOneEntry(t *testing.T) {
 	names := slices.Sorted(maps.Keys(pairCommands(pairWorld(t))))
 	differ := 0
@@ -165,8 +167,7 @@ const (
 	apartHeld // in two, the first of which matches nothing
 )
 
-// playPair returns what has become of the state, the codes, and whether the first of
-// two entries assigned anything.
+// playPair returns the resulting state, the codes, and whether the first of two entries assigned anything.
 func playPair(t *testing.T, first, second string, how int) (summary string, codes []command.Code, assigned bool) {
 	t.Helper()
 	w := pairWorld(t)
@@ -185,7 +186,7 @@ func playPair(t *testing.T, first, second string, how int) (summary string, code
 		w.s.heldUntil = 0
 		rs = append(rs, w.apply(b)...)
 	}
-	w.apply() // a version is in force with the next entry
+	w.apply() // a version is in force from the next entry on
 	w.check()
 	for _, r := range rs {
 		codes = append(codes, append(r.Jobs, r.Code)...)

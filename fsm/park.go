@@ -2,8 +2,8 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// siteLost executes a SiteLost (D6): unless it comes from a former leader or
-// means a former incarnation, the site is parked.
+// siteLost executes a SiteLost (D6): it parks the site, unless the command comes from a former leader or
+// means a former incarnation.
 func (s *State) siteLost(c *command.SiteLost) command.Result {
 	x := s.byName[c.Site]
 	switch {
@@ -19,9 +19,9 @@ func (s *State) siteLost(c *command.SiteLost) command.Result {
 	return command.Result{}
 }
 
-// away parks a site: its offers are void, what it ran for others returns to the
-// queue, now or when its bound has passed, its own waiting jobs leave matching. Its tasks that run elsewhere go
-// on; those it runs itself wait for it.
+// away parks a site: its offers are void, what it ran for others returns to the queue, now or when its
+// bound has passed, and its own waiting jobs leave matching. Its tasks that run elsewhere continue; those
+// it runs itself wait for it.
 func (s *State) away(x *site, to SiteState) {
 	x.state, x.lostMs, s.next = to, s.time, 0
 	s.tellAway(x)
@@ -32,9 +32,9 @@ func (s *State) away(x *site, to SiteState) {
 	s.undertake(chore{kind: choreAway, site: x.id})
 }
 
-// suspect executes a Suspect: the site's offers rest or wake. What runs there goes
-// on: a hint may be wrong, and then nothing was lost. Only the tasks of jobs that
-// asked for it may begin elsewhere meanwhile; see doubt.go.
+// suspect executes a Suspect: it suspends or resumes the site's offers. What runs there continues: a hint
+// may be wrong, and then nothing was lost. Only the tasks of jobs that asked for it may begin elsewhere
+// meanwhile; see doubt.go.
 func (s *State) suspect(c *command.Suspect) command.Result {
 	x := s.byName[c.Site]
 	switch {
@@ -57,8 +57,8 @@ func (s *State) suspect(c *command.Suspect) command.Result {
 	return command.Result{}
 }
 
-// wake has all machines of a site that is heard again be tried: none was drawn for what
-// came meanwhile. Once an entry is enough, for nothing is matched between its commands.
+// wake makes all machines of a site that is heard again be tried: none was drawn for what came meanwhile.
+// Once an entry is enough, since nothing is matched between its commands.
 func (s *matching) wake(x *site) {
 	if x.wokenAt == s.index {
 		s.weighTotals(x)
@@ -74,8 +74,8 @@ func (s *matching) wake(x *site) {
 	s.weighSite(x)
 }
 
-// forget executes a Forget: the departure of a lost site ends now. A site that
-// is present may only forget itself: it leaves.
+// forget executes a Forget: the departure of a lost site ends now. A site that is present may only forget
+// itself: it leaves.
 func (s *State) forget(by *site, c *command.Forget) command.Result {
 	x := s.byName[c.Site]
 	switch {
@@ -92,8 +92,8 @@ func (s *State) forget(by *site, c *command.Forget) command.Result {
 	return command.Result{}
 }
 
-// finishDeparture ends all that an absent site has waiting: its departure is over. Its
-// account stays.
+// finishDeparture ends everything that an absent site has waiting: its departure is over. Its account
+// stays.
 func (s *State) finishDeparture(x *site) {
 	x.state, x.gone, s.next = Left, true, 0
 	s.join(-1)
@@ -117,7 +117,7 @@ func (s *State) depart() {
 // parked reports whether the site is away and its waiting jobs wait for it.
 func (x *site) parked() bool { return !x.present() && !x.gone }
 
-// plan computes when the next departure ends, if none ends early.
+// plan computes when the next departure ends, unless one is ended early.
 func (s *State) plan() {
 	s.parkedUntil = 0
 	if s.params.DepartureMs == 0 {
@@ -128,8 +128,8 @@ func (s *State) plan() {
 	}
 }
 
-// planFor does so for one site that may be away: many go and come in an entry, and none
-// of them looks at all others.
+// planFor does so for one site that may be away: many sites leave and return in an entry, and none of them
+// causes a look at all others.
 func (s *State) planFor(x *site) {
 	until := x.lostMs + s.params.DepartureMs
 	if s.params.DepartureMs > 0 && x.parked() && (s.parkedUntil == 0 || until < s.parkedUntil) {

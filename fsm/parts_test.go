@@ -6,8 +6,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// TestAQueueHoldsWhatWaits: a head that nobody can run must not keep what is
-// cancelled behind it.
+// TestAQueueHoldsWhatWaits: a head that nobody can run must not keep what is cancelled behind it.
 func TestAQueueHoldsWhatWaits(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.submit("a", w.job("a", 1))
@@ -22,8 +21,8 @@ func TestAQueueHoldsWhatWaits(t *testing.T) {
 	w.check()
 }
 
-// TestStuckWorkCostsLaterEntriesNothing: machines that cannot run a wide job are
-// not tried again for every narrow one.
+// TestStuckWorkCostsLaterEntriesNothing: machines that cannot run a wide job are not tried again for every narrow
+// one.
 func TestStuckWorkCostsLaterEntriesNothing(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	cores := make([]int64, 500)
@@ -45,7 +44,7 @@ func TestStuckWorkCostsLaterEntriesNothing(t *testing.T) {
 	w.check()
 }
 
-// TestBigArrayStaysSmall: a million tasks are a few runs while they come and go.
+// TestBigArrayStaysSmall: a million tasks remain a few runs while they come and go.
 func TestBigArrayStaysSmall(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.submit("a", w.job("a", command.MaxCount))
@@ -64,7 +63,8 @@ func TestBigArrayStaysSmall(t *testing.T) {
 		t.Fatalf("%d runs, %d records", n, j.tasks.records.Len())
 	}
 	v, _ := w.s.Job(command.JobID{Site: "a", Num: 1})
-	if v.Counts[TaskSucceeded] < 1000 || v.Counts[Queued]+v.Counts[Assigned]+v.Counts[TaskSucceeded] != command.MaxCount {
+	if v.Counts[TaskSucceeded] < 1000 ||
+		v.Counts[Queued]+v.Counts[Assigned]+v.Counts[TaskSucceeded] != command.MaxCount {
 		t.Fatalf("%v", v.Counts)
 	}
 	if n := len(snapshotOf(t, w.s)); n > 20_000 {

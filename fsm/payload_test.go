@@ -8,15 +8,14 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// fold is half of the hash by which payloads once were found.
+// fold is half of the hash by which payloads used to be found.
 func fold(x uint64) uint64 {
 	hi, lo := bits.Mul64(x, 0x9e3779b97f4a7c15)
 	return hi ^ lo
 }
 
-// TestPayloadsThatCollided: payloads were found by a hash whose key is the federation's
-// seed, which all members know. So one could send as many as it liked with equal hashes,
-// and each submission walked along all of them.
+// TestPayloadsThatCollided: payloads used to be found by a hash keyed with the federation's seed, which all members
+// know. So a member could send as many as it liked with equal hashes, and each submission walked along all of them.
 func TestPayloadsThatCollided(t *testing.T) {
 	const n = 100
 	w := newWorld(t, params(), "a")

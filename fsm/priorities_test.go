@@ -7,7 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// prioritised has one site's jobs wait, each with a priority of its own.
+// prioritised makes one site's jobs wait, each with its own priority.
 func prioritised(tb tb, n int, sites ...string) *world {
 	w := newWorld(tb, params(), sites...)
 	for at := 0; at < n; {
@@ -22,8 +22,8 @@ func prioritised(tb tb, n int, sites ...string) *world {
 	return w
 }
 
-// TestPrioritiesCostNothingEach: each assignment, of a job with a priority of its own, once
-// looked at all other priorities in its lane. 100,000 such jobs took seconds an entry.
+// TestPrioritiesCostNothingEach: each assignment of a job with its own priority used to examine all other
+// priorities in its lane. 100,000 such jobs took seconds an entry.
 func TestPrioritiesCostNothingEach(t *testing.T) {
 	const tasks = 500
 	each := func(jobs int) time.Duration {
@@ -43,8 +43,8 @@ func TestPrioritiesCostNothingEach(t *testing.T) {
 	}
 }
 
-// TestDeclinedPrioritiesArePassedOnce: a site that declined all of many priorities once
-// passed all of them for each of its machines, whenever one was drawn.
+// TestDeclinedPrioritiesArePassedOnce: a site that declined all of many priorities used to pass all of them
+// for each of its machines, whenever one was drawn.
 func TestDeclinedPrioritiesArePassedOnce(t *testing.T) {
 	const machines = 300
 	each := func(jobs int) time.Duration {

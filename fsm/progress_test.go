@@ -10,9 +10,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// TestCutMatchGoesOnBesideCommands has a job wait for the last of ten machines while each
-// entry holds a command, and does less than one search: a match that began again in each
-// entry would never come to that machine.
+// TestCutMatchGoesOnBesideCommands makes a job wait for the last of ten machines while each entry holds a command
+// and does less than one search: a match that began again in each entry would never reach that machine.
 func TestCutMatchGoesOnBesideCommands(t *testing.T) {
 	for _, fixed := range []bool{true, false} {
 		p := params()
@@ -27,7 +26,8 @@ func TestCutMatchGoesOnBesideCommands(t *testing.T) {
 			if n == 50 {
 				t.Fatalf("fixed %v: a machine is free, and the job waits after %d entries", fixed, n)
 			}
-			if _, err := w.s.Apply(&command.Batch{Term: 1, Elapsed: w.base, Commands: []command.Command{cmd}}); err != nil {
+			b := &command.Batch{Term: 1, Elapsed: w.base, Commands: []command.Command{cmd}}
+			if _, err := w.s.Apply(b); err != nil {
 				t.Fatal(err)
 			}
 			w.check()
@@ -39,9 +39,9 @@ func TestCutMatchGoesOnBesideCommands(t *testing.T) {
 	}
 }
 
-// TestMatchEndsBesideCommands has one free machine fit a task, and every entry after bring
-// what other machines and tasks have to do with, while an entry does little: offers, under
-// new names too, submissions of other sizes, ends, declines, suspicions. The task starts.
+// TestMatchEndsBesideCommands makes one free machine fit a task, and every later entry bring something for other
+// machines and tasks, while an entry does little: offers, also under new names, submissions of other sizes, ends,
+// declines, suspicions. The task starts.
 func TestMatchEndsBesideCommands(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := params()
@@ -89,7 +89,7 @@ func TestMatchEndsBesideCommands(t *testing.T) {
 
 func (w *world) bustle(t *rapid.T) { w.apply(w.bustling(t)...) }
 
-// bustling are commands of sites a and b, and of c about others.
+// bustling returns commands of sites a and b, and of c about others.
 func (w *world) bustling(t *rapid.T) (cmds []command.Command) {
 	w.base += rapid.Int64Range(0, 50).Draw(t, "ms")
 	for range rapid.IntRange(1, 3).Draw(t, "commands") {
@@ -102,7 +102,9 @@ func (w *world) bustling(t *rapid.T) (cmds []command.Command) {
 				if named == "new" {
 					named = fmt.Sprintf("x%06d", w.offer[site])
 				}
-				o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprint(named, i), Resources: command.Resources{MilliCPU: 3000}})
+				o.Machines = append(o.Machines, command.Machine{
+					Name: fmt.Sprint(named, i), Resources: command.Resources{MilliCPU: 3000},
+				})
 			}
 			cmds = append(cmds, w.cmd(site, o))
 		case 1, 2:
@@ -116,15 +118,17 @@ func (w *world) bustling(t *rapid.T) (cmds []command.Command) {
 			}
 			cmds = append(cmds, w.cmd(site, c))
 		case 5:
-			cmds = append(cmds, w.cmd("c", &command.Suspect{Site: site, Incarnation: w.inc[site], On: rapid.Bool().Draw(t, "on")}))
+			cmds = append(cmds, w.cmd("c", &command.Suspect{
+				Site: site, Incarnation: w.inc[site], On: rapid.Bool().Draw(t, "on"),
+			}))
 		}
 	}
 	return cmds
 }
 
-// TestHeardAgainWithoutItsMachines has a site lost, registered, suspected and heard again in
-// one entry of a cut match, with tasks on a machine that it offers no more. When these have
-// ended the machine is swept, and the end of the pass must not come to it.
+// TestHeardAgainWithoutItsMachines makes a site lost, registered, suspected and heard again in one entry of a cut
+// match, with tasks on a machine that it no longer offers. When these have ended the machine is dropped, and the
+// end of the pass must not reach it.
 func TestHeardAgainWithoutItsMachines(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 4))
@@ -144,7 +148,8 @@ func TestHeardAgainWithoutItsMachines(t *testing.T) {
 	lost, register := w.cmd("a", &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: 1}), w.registration("b", nil, nil)
 	again := w.inc["b"] + 1
 	apply(w.s, lost, register,
-		w.cmd("a", &command.Suspect{Site: "b", Incarnation: again, On: true}), w.cmd("a", &command.Suspect{Site: "b", Incarnation: again}))
+		w.cmd("a", &command.Suspect{Site: "b", Incarnation: again, On: true}),
+		w.cmd("a", &command.Suspect{Site: "b", Incarnation: again}))
 	if w.s.phase != cut || len(w.s.chores) == 0 {
 		t.Fatalf("phase %d, %d chores: nothing is left", w.s.phase, len(w.s.chores))
 	}

@@ -11,17 +11,16 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// TestStateMachine sends random commands of several sites, up to five an entry, to two
-// replicas and checks every invariant after every entry. One replica is the plain one;
-// the other also gets repeats of old commands, and is written and restored between
-// entries: both must stay equal. `make fuzz-long` plays it for an hour.
+// TestStateMachine sends random commands of several sites, up to five an entry, to two replicas and checks every
+// invariant after every entry. One replica is plain; the other also gets repeats of old commands, and is written
+// and restored between entries: both must stay equal. `make fuzz-long` plays it for an hour.
 func TestStateMachine(t *testing.T) { playModel(t, realBounds()) }
 
-// TestStateMachineAtItsBounds is the same where every bound is met after a few steps.
+// TestStateMachineAtItsBounds is the same with bounds that are reached after a few steps.
 func TestStateMachineAtItsBounds(t *testing.T) { playModel(t, smallBounds()) }
 
-// TestStateMachineInParts is the same where an entry does little, so that work is left
-// to the next ones, with and without commands between.
+// TestStateMachineInParts is the same with entries that do little, so that work is left to the next ones, with and
+// without commands in between.
 func TestStateMachineInParts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := smallBounds()
@@ -30,8 +29,8 @@ func TestStateMachineInParts(t *testing.T) {
 	})
 }
 
-// TestStateMachineRestoredAtEachEntry is TestStateMachineInParts where one replica is
-// restored before each entry: nothing that a decision rests on may be missing in a snapshot.
+// TestStateMachineRestoredAtEachEntry is TestStateMachineInParts with one replica that is restored before each
+// entry: a snapshot must hold everything on which a decision depends.
 func TestStateMachineRestoredAtEachEntry(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := smallBounds()
@@ -42,8 +41,8 @@ func TestStateMachineRestoredAtEachEntry(t *testing.T) {
 	})
 }
 
-// TestStateMachineAmongDeclines is the same with few kinds of jobs, many declines and
-// few offers, so that sites have declined much of what waits.
+// TestStateMachineAmongDeclines is the same with few kinds of jobs, many declines and few offers, so that
+// sites have declined much of what waits.
 func TestStateMachineAmongDeclines(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, smallBounds())
@@ -59,8 +58,7 @@ func TestStateMachineAmongDeclines(t *testing.T) {
 	})
 }
 
-// TestStateMachineAmongSubmissions is the same where sites submit more than they may,
-// end it and submit again.
+// TestStateMachineAmongSubmissions is the same with sites that submit more than they may, end it and submit again.
 func TestStateMachineAmongSubmissions(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, smallBounds())
@@ -75,8 +73,8 @@ func TestStateMachineAmongSubmissions(t *testing.T) {
 	})
 }
 
-// TestStateMachineAmongReturns is TestStateMachineAmongDeclines with sites that leave and
-// come back, more than once an entry, and go on beside that.
+// TestStateMachineAmongReturns is TestStateMachineAmongDeclines with sites that leave and return, several times an
+// entry, and do other things in between.
 func TestStateMachineAmongReturns(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := smallBounds()
@@ -94,8 +92,8 @@ func TestStateMachineAmongReturns(t *testing.T) {
 	})
 }
 
-// returns has a site leave and come back in one entry, up to three times; between, it and
-// others submit, decline and cancel.
+// returns makes a site leave and return in one entry, up to three times; in between, it and others submit, decline
+// and cancel.
 func (m *model) returns(t *rapid.T) {
 	m.t = t
 	site := m.site()
@@ -115,12 +113,16 @@ func (m *model) returns(t *rapid.T) {
 			cmds = append(cmds, m.w.cmd(site, m.w.offering(site, 2, 1)))
 		case 2:
 			if other != site && len(declines) > 0 && !declines[0].Started {
-				cmds = append(cmds, m.w.cmd(other, &command.Decline{Attempts: []command.AttemptRef{declines[0].AttemptRef}}))
+				cmds = append(cmds, m.w.cmd(other, &command.Decline{Attempts: []command.AttemptRef{
+					declines[0].AttemptRef,
+				}}))
 				declines = declines[1:]
 			}
 		case 3:
 			if nums := slices.Sorted(maps.Keys(m.w.s.byName[site].nums)); len(nums) > 0 {
-				cmds = append(cmds, m.w.cmd(site, &command.Cancel{Job: command.JobID{Site: site, Num: rapid.SampledFrom(nums).Draw(t, "num")}, Task: -1}))
+				cmds = append(cmds, m.w.cmd(site, &command.Cancel{
+					Job: command.JobID{Site: site, Num: rapid.SampledFrom(nums).Draw(t, "num")}, Task: -1,
+				}))
 			}
 		}
 	}
@@ -141,7 +143,7 @@ func (m *model) submitMany(t *rapid.T) {
 	m.do(site, &command.Submit{Jobs: jobs, Settled: m.w.s.byName[site].settled + rapid.Uint64Range(0, 1).Draw(t, "settled")})
 }
 
-// cancelAny cancels a job that is here.
+// cancelAny cancels a job in the state.
 func (m *model) cancelAny(t *rapid.T) {
 	m.t = t
 	site := m.site()
@@ -150,7 +152,7 @@ func (m *model) cancelAny(t *rapid.T) {
 	}
 }
 
-// seldom takes one in four of the steps.
+// seldom runs one in four of the steps.
 func (m *model) seldom(step func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {
@@ -170,9 +172,8 @@ func (m *model) submitAlike(t *rapid.T) {
 	m.do(site, &command.Submit{Jobs: []command.JobSpec{j}})
 }
 
-// fillThenAsk has a site run as many tasks as it may while machines of it rest, lets
-// something come that those fit, and ends a task elsewhere at that site: random steps
-// hardly ever meet all of that.
+// fillThenAsk makes a site run as many tasks as it may while some of its machines rest, submits something
+// that these fit, and ends a task elsewhere at that site: random steps hardly ever meet all of that.
 func (m *model) fillThenAsk(t *rapid.T) {
 	m.t = t
 	site, most := m.site(), m.w.s.bounds.held
@@ -200,7 +201,7 @@ func (m *model) fillThenAsk(t *rapid.T) {
 	}
 }
 
-// declineAll hands back some or all that a site was assigned, without a new offer.
+// declineAll declines some or all of what a site was assigned, without a new offer.
 func (m *model) declineAll(t *rapid.T) {
 	m.t = t
 	site := m.site()
@@ -213,11 +214,14 @@ func (m *model) declineAll(t *rapid.T) {
 	m.do(site, c)
 }
 
-// smallBounds are as small as they can be with something left to do.
+// smallBounds returns bounds as small as they can be while something is left to do.
 func smallBounds() bounds {
 	return bounds{
-		window: 8, shapes: 4, members: len(modelSites), held: 6, site: command.Resources{MilliCPU: 14_000, MemMiB: command.MaxMemMiB, GPU: 4}, boots: 2, doubts: 2, detail: 5, retire: 3, steps: maxSteps,
-		tasks: share{140, 31}, jobs: share{24, 3}, bytes: share{100, 24}, kept: share{16, 2}, keptBytes: share{300, 30}, records: share{24, 4}, gaps: 1,
+		window: 8, shapes: 4, members: len(modelSites), held: 6,
+		site: command.Resources{MilliCPU: 14_000, MemMiB: command.MaxMemMiB, GPU: 4}, boots: 2, doubts: 2,
+		detail: 5, retire: 3, steps: maxSteps,
+		tasks: share{140, 31}, jobs: share{24, 3}, bytes: share{100, 24}, kept: share{16, 2},
+		keptBytes: share{300, 30}, records: share{24, 4}, gaps: 1,
 		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, stopMs: 2500,
 	}
 }
@@ -266,29 +270,31 @@ type model struct {
 	next    []command.Command // of the entry that is being filled
 	lone    bool              // each command is an entry of its own
 	renewed bool              // the twin is restored before each entry
-	enrols  int               // at most so many registrations of a site in an entry
-	asked   uint32            // version of the last Raise: whoever registers from then on knows it
+	enrols  int               // greatest number of registrations of a site in an entry
+	asked   uint32            // version of the last Raise: a site that registers later knows it
 	past    []command.Command // executed ones
-	// alone: the twin is not played. sent hears of each entry that comes, entries has those before.
+	// alone means that the twin is not played. sent is called with each entry, entries holds earlier ones.
 	alone   bool
 	sent    func(*command.Batch) (after func())
 	entries []*command.Batch
 	seen    map[command.ID]command.Result
 	t       *rapid.T
-	// bounded are the attempts with a bound before this step, dead those that
-	// their sites said in it to be dead.
+	// bounded are the attempts with a bound before this step, dead those that their sites reported dead in it.
 	bounded map[taskKey]attempt
 	dead    map[taskKey]bool
 }
 
 func newModel(t *rapid.T, b bounds) *model {
-	b.version = Version + 1 // as of a later program, which goes by the same rules
+	b.version = Version + 1 // as for a later program with the same rules
 	m := &model{t: t, enrols: 1, seen: map[command.ID]command.Result{}, twin: newState(b), dead: map[taskKey]bool{}}
 	m.w = &world{
 		t: t, s: newState(b), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
 	}
-	m.send(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: [16]byte{7}, Seed: rapid.Uint64().Draw(t, "seed"), Params: modelParams(t)}})
+	m.send(command.Command{
+		ID:   command.ID{Site: "a"},
+		Body: &command.Genesis{Federation: [16]byte{7}, Seed: rapid.Uint64().Draw(t, "seed"), Params: modelParams(t)},
+	})
 	for _, x := range modelSites[:3] {
 		m.enrol(x)
 	}
@@ -304,15 +310,17 @@ func modelParams(t *rapid.T) command.Params {
 			sched.OrigDirect, sched.RelDirect, sched.SimplDirect, sched.FairShare, sched.RoundRobin,
 		}).Draw(t, "policy"),
 		Running: sched.Mode(rapid.IntRange(0, 1).Draw(t, "mode")), PreferOwn: rapid.Bool().Draw(t, "preferOwn"),
-		FixedOrder: rapid.Bool().Draw(t, "fixed"), ClaimedHome: rapid.Bool().Draw(t, "claimed"), ReserveAfterMs: rapid.SampledFrom([]int64{0, 1, 3000}).Draw(t, "reserve"),
-		RetainMs: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "retain"), RetainJobs: rapid.Int64Range(0, 20).Draw(t, "jobs"),
-		DepartureMs: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "departure"), RateCPU: 1, QuantumMs: 1, RateGPU: rapid.Int64Range(0, 9).Draw(t, "rate"), MarginMs: 700,
+		FixedOrder: rapid.Bool().Draw(t, "fixed"), ClaimedHome: rapid.Bool().Draw(t, "claimed"),
+		ReserveAfterMs: rapid.SampledFrom([]int64{0, 1, 3000}).Draw(t, "reserve"),
+		RetainMs:       rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "retain"),
+		RetainJobs:     rapid.Int64Range(0, 20).Draw(t, "jobs"),
+		DepartureMs:    rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "departure"), RateCPU: 1,
+		QuantumMs: 1, RateGPU: rapid.Int64Range(0, 9).Draw(t, "rate"), MarginMs: 700,
 	}
 }
 
-// send applies one entry to both replicas, to the twin with repeats: what was put off
-// until now and the commands given, whose results it returns. The twin gets it as read
-// back from its bytes.
+// send applies one entry to both replicas, with repeats for the twin: the deferred commands and those given, whose
+// results it returns. The twin gets the entry as decoded from its bytes.
 func (m *model) send(given ...command.Command) []command.Result {
 	cmds := append(m.next, given...)
 	m.next = nil
@@ -367,7 +375,8 @@ func (m *model) send(given ...command.Command) []command.Result {
 	}
 	for i, c := range twice {
 		if want, ok := m.seen[c.ID]; ok && again[i].Code != command.Stale && again[i].Code != command.OldIncarnation &&
-			(again[i].Code != want.Code || again[i].Index != want.Index && want.Code != command.WindowFull || !slices.Equal(again[i].Jobs, want.Jobs)) {
+			(again[i].Code != want.Code || again[i].Index != want.Index && want.Code != command.WindowFull ||
+				!slices.Equal(again[i].Jobs, want.Jobs)) {
 			m.t.Fatalf("repeat of %v %T gave %+v, first %+v", c.ID, c.Body, again[i], want)
 		}
 	}
@@ -385,10 +394,10 @@ func (m *model) send(given ...command.Command) []command.Result {
 func (m *model) drain() {
 	for n := 0; m.w.s.Pending(); n++ {
 		if n > 100_000 {
-			m.t.Fatalf("entry %d: work is left for ever", m.w.s.index)
+			m.t.Fatalf("entry %d: work is left forever", m.w.s.index)
 		}
 		m.invariants(m.t)
-		if used := m.w.s.Steps(); n > 0 && used.Used > used.Bound+used.Bound/4+1000 { // one unit may go beyond it
+		if used := m.w.s.Steps(); n > 0 && used.Used > used.Bound+used.Bound/4+1000 { // one unit may exceed it
 			m.t.Fatalf("entry %d without commands took %d steps of %d", m.w.s.index, used.Used, used.Bound)
 		}
 		if m.renewed {
@@ -403,15 +412,15 @@ func (m *model) drain() {
 	}
 }
 
-// compareSteps: replicas that count differently cut an entry elsewhere, sooner or later.
+// compareSteps: replicas that count differently will sooner or later cut an entry at different places.
 func (m *model) compareSteps() {
 	if live, twin := m.w.s.Steps().Used, m.twin.Steps().Used; live != twin {
 		m.t.Fatalf("entry %d took %d steps, the twin's %d", m.w.s.index, live, twin)
 	}
 }
 
-// forgotten reports whether c is a registration of a process so long dead that
-// the state does not know it any more.
+// forgotten reports whether c is a registration of a process that ended so long ago that the state no longer knows
+// it.
 func (m *model) forgotten(c command.Command) bool {
 	r, ok := c.Body.(*command.Register)
 	x := m.twin.byName[c.ID.Site]
@@ -441,7 +450,7 @@ func (m *model) site() string {
 	return rapid.SampledFrom(modelSites[:len(m.w.inc)]).Draw(m.t, "site")
 }
 
-// do sends one command, often beside others, which wait for it.
+// do sends one command, often together with others, which wait for it.
 func (m *model) do(site string, b command.Body) {
 	c := m.w.cmd(site, b)
 	if !m.lone && len(m.next) < 4 && rapid.Bool().Draw(m.t, "beside") {
@@ -480,8 +489,7 @@ func (m *model) submit(t *rapid.T) {
 	m.do(site, &command.Submit{Jobs: jobs, Settled: rapid.Uint64Range(0, m.w.num[site]/2).Draw(t, "settled")})
 }
 
-// drawSelectors of jobs, and drawMarks of machines: labels and slots. Most have
-// none.
+// drawSelectors draws a job's selectors and drawMarks a machine's labels and slots. Most have none.
 func (m *model) drawSelectors() []string {
 	return rapid.SampledFrom([][]string{
 		nil, nil, nil, nil, {"gpu"}, {"!gpu"}, {"gpu=a"}, {"gpu!=a", "zone=x"}, {"gpu in (a,b)"}, {"gpu notin (a,b)"}, {"zone=x"}, {"zone=nowhere"},
@@ -499,10 +507,15 @@ func (m *model) drawOffer(site string) *command.Offer {
 		labels, slots := m.drawMarks()
 		o.Machines = append(o.Machines, command.Machine{
 			Labels: labels, Slots: slots,
-			Name:      string(rune('k' + 2*i + rapid.IntRange(0, 1).Draw(m.t, "name"))),
-			Resources: command.Resources{MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "cores") * 1000, MemMiB: 0, GPU: rapid.Int64Range(0, 2).Draw(m.t, "gpus")},
-			Whole:     command.Resources{MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "whole") * 1000},
-			Runs:      rapid.SampledFrom([]command.Runs{command.RunsCommands, command.RunsCommands, command.RunsImages, command.RunsBoth}).Draw(m.t, "runs"),
+			Name: string(rune('k' + 2*i + rapid.IntRange(0, 1).Draw(m.t, "name"))),
+			Resources: command.Resources{
+				MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "cores") * 1000, MemMiB: 0,
+				GPU: rapid.Int64Range(0, 2).Draw(m.t, "gpus"),
+			},
+			Whole: command.Resources{MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "whole") * 1000},
+			Runs: rapid.SampledFrom([]command.Runs{
+				command.RunsCommands, command.RunsCommands, command.RunsImages, command.RunsBoth,
+			}).Draw(m.t, "runs"),
 		})
 	}
 	o.Home.MilliCPU = rapid.Int64Range(0, 2).Draw(m.t, "home")
@@ -515,7 +528,7 @@ func (m *model) offer(t *rapid.T) {
 	m.do(site, m.drawOffer(site))
 }
 
-// someAttempts are live ones of the site, now and then with a wrong token.
+// someAttempts returns some live attempts of the site, occasionally with a wrong token.
 func (m *model) someAttempts(site string) []command.AttemptRef {
 	var out []command.AttemptRef
 	for _, a := range m.w.s.Assignments(site) {
@@ -536,18 +549,22 @@ func (m *model) started(t *rapid.T) {
 	site := m.site()
 	c := &command.Started{}
 	for _, ref := range m.someAttempts(site) {
-		c.Attempts = append(c.Attempts, command.StartedAttempt{AttemptRef: ref, DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay")})
+		c.Attempts = append(c.Attempts, command.StartedAttempt{
+			AttemptRef: ref, DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"),
+		})
 	}
 	m.do(site, c)
 }
 
-// bound declares bounds, for started attempts too: those are ignored.
+// bound declares bounds, for started attempts too, where they are ignored.
 func (m *model) bound(t *rapid.T) {
 	m.t = t
 	site := m.site()
 	c := &command.Bound{}
 	for _, ref := range m.someAttempts(site) {
-		c.Attempts = append(c.Attempts, command.BoundAttempt{AttemptRef: ref, BoundMs: rapid.Int64Range(1, 6000).Draw(t, "bound")})
+		c.Attempts = append(c.Attempts, command.BoundAttempt{
+			AttemptRef: ref, BoundMs: rapid.Int64Range(1, 6000).Draw(t, "bound"),
+		})
 	}
 	m.do(site, c)
 }
@@ -558,8 +575,10 @@ func (m *model) complete(t *rapid.T) {
 	c := &command.Complete{}
 	for _, ref := range m.someAttempts(site) {
 		c.Attempts = append(c.Attempts, command.Ended{
-			AttemptRef: ref, Outcome: command.Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")), ExitCode: int32(rapid.IntRange(0, 2).Draw(t, "exit")),
-			Ran: rapid.Bool().Draw(t, "ran"), DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"), RunMs: rapid.Int64Range(0, 5000).Draw(t, "run"),
+			AttemptRef: ref, Outcome: command.Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")),
+			ExitCode: int32(rapid.IntRange(0, 2).Draw(t, "exit")),
+			Ran:      rapid.Bool().Draw(t, "ran"), DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"),
+			RunMs:  rapid.Int64Range(0, 5000).Draw(t, "run"),
 			Detail: rapid.SampledFrom([]string{"", "why"}).Draw(t, "detail"),
 		})
 		if c.Attempts[len(c.Attempts)-1].Outcome != command.Lost {
@@ -583,7 +602,10 @@ func (m *model) cancel(t *rapid.T) {
 	m.t = t
 	site := m.site()
 	num := rapid.Uint64Range(1, m.w.num[site]+1).Draw(t, "num")
-	m.do(site, &command.Cancel{Job: command.JobID{Site: site, Num: num}, Task: rapid.Int64Range(-1, 30).Draw(t, "task"), At: rapid.SampledFrom([]string{"", "", "a", "c", "nobody"}).Draw(t, "at")})
+	m.do(site, &command.Cancel{
+		Job: command.JobID{Site: site, Num: num}, Task: rapid.Int64Range(-1, 30).Draw(t, "task"),
+		At: rapid.SampledFrom([]string{"", "", "a", "c", "nobody"}).Draw(t, "at"),
+	})
 }
 
 func (m *model) usageRows(t *rapid.T) []command.UsageRow {
@@ -607,7 +629,9 @@ func (m *model) usage(t *rapid.T) {
 func (m *model) lost(t *rapid.T) {
 	m.t = t
 	by, site := m.site(), m.site()
-	m.do(by, &command.SiteLost{Site: site, Incarnation: m.w.inc[site], Term: m.w.term - uint64(rapid.IntRange(0, 4).Draw(t, "old")/4)})
+	m.do(by, &command.SiteLost{
+		Site: site, Incarnation: m.w.inc[site], Term: m.w.term - uint64(rapid.IntRange(0, 4).Draw(t, "old")/4),
+	})
 }
 
 func (m *model) register(t *rapid.T) {
@@ -632,7 +656,7 @@ func (m *model) raise(t *rapid.T) {
 	m.do(m.site(), &command.Raise{Version: m.asked})
 }
 
-// recover begins an epoch at a site: nothing is assigned, and nobody else is here.
+// recover begins an epoch at a site: nothing is assigned, and nobody else is present.
 func (m *model) recover(t *rapid.T) {
 	m.t = t
 	if rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
@@ -665,7 +689,7 @@ func (m *model) suspect(t *rapid.T) {
 	m.do(by, &command.Suspect{Site: site, Incarnation: m.w.inc[site], On: rapid.Bool().Draw(t, "on")})
 }
 
-// early sends a command too far above what it acknowledges: copies come later.
+// early sends a command too far above what it acknowledges; copies follow later.
 func (m *model) early(t *rapid.T) {
 	m.t = t
 	site := m.site()
@@ -697,8 +721,8 @@ func (m *model) newTerm(t *rapid.T) {
 	m.send()
 }
 
-// restore replaces the twin by what its snapshot gives, taken before another
-// entry is applied and written after.
+// restore replaces the twin by what its snapshot gives, which was taken before another entry was applied and
+// written after.
 func (m *model) restore(t *rapid.T) {
 	m.t = t
 	f := m.twin.Snapshot()
@@ -721,7 +745,7 @@ func (m *model) renew() {
 }
 
 func (m *model) invariants(t *rapid.T) {
-	if len(m.next) > 0 { // the entry is not whole
+	if len(m.next) > 0 { // the entry is not complete
 		return
 	}
 	m.t = t
@@ -739,7 +763,7 @@ func (m *model) invariants(t *rapid.T) {
 	}
 	m.newAttempts(t)
 	m.bounds(t)
-	page, _ := m.w.s.Jobs(JobFilter{}, 0, 3) // the newest: those that change
+	page, _ := m.w.s.Jobs(JobFilter{}, 0, 3) // the newest, which change
 	for i := range page {
 		checkScan(t, m.w.s, page[i].ID)
 	}
@@ -753,8 +777,8 @@ func (m *model) invariants(t *rapid.T) {
 	}
 }
 
-// newAttempts checks what the last entry assigned: it fits, and nothing that
-// arrived earlier with equal shape and priority of the same owner was passed over.
+// newAttempts checks what the last entry assigned: it fits, and nothing that arrived earlier with equal shape and
+// priority of the same owner was skipped.
 func (m *model) newAttempts(t *rapid.T) {
 	s := m.w.s
 	for _, a := range s.attempts.All() {
@@ -769,7 +793,10 @@ func (m *model) newAttempts(t *rapid.T) {
 			t.Fatalf("machine %s is overcommitted: %+v", a.machine.name, room)
 		}
 		if a.machine.slots > 0 && a.machine.tasks > a.machine.slots || !oracleSelects(a.machine, j.class.Selectors) {
-			t.Fatalf("job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.Selectors, a.machine.name, a.machine.labels.text(), a.machine.tasks, a.machine.slots)
+			t.Fatalf(
+				"job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.Selectors,
+				a.machine.name, a.machine.labels.text(), a.machine.tasks, a.machine.slots,
+			)
 		}
 		if !oracleRuns[a.machine.runs][j.class.Image] {
 			t.Fatalf("job %d (image %v) is at machine %s, which runs %s", a.seq, j.class.Image, a.machine.name, a.machine.runs)
@@ -778,7 +805,7 @@ func (m *model) newAttempts(t *rapid.T) {
 			t.Fatalf("job %d may not run at site %d", a.seq, a.site)
 		}
 		if s.params.ReserveAfterMs > 0 || len(j.class.barredFrom) > 0 {
-			continue // a held machine takes its job first, a bar lets others by
+			continue // a reserved machine takes its job first, a bar lets others pass
 		}
 		for seq, o := range s.jobs.All() {
 			if seq < a.seq && o.class == j.class && o.owner == j.owner && o.priority == j.priority && o.waiting() > 0 {
@@ -788,8 +815,8 @@ func (m *model) newAttempts(t *rapid.T) {
 	}
 }
 
-// bounds checks that no task was given up in this step while its attempt could
-// still run: a loss comes after the bound, or by the site's own word of an end.
+// bounds checks that no task was given up in this step while its attempt could still run: a loss comes after the
+// bound, or with the site's own report of an end.
 func (m *model) bounds(t *rapid.T) {
 	s := m.w.s
 	for key, a := range m.bounded {

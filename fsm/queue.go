@@ -6,31 +6,31 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// lane is what one site has waiting of one class: a queue per priority. It
-// exists while a task waits in it.
+// lane is the waiting tasks of one site and one class: a queue per priority. It exists while a task waits
+// in it.
 type lane struct {
 	owner   *site
 	class   *class
-	queues  store.Sorted[*queue] // by priority, greatest first; as many as jobs, if each has its own
-	depths  []depth              // by site: of each that has looked past a queue
+	queues  store.Sorted[*queue] // by priority, greatest first; as many as jobs, if each job has its own
+	depths  []depth              // by site: one for each that has searched past a queue
 	waiting uint64               // tasks
 	jobs    int                  // that wait
-	// The jobs that are barred from a site, of those that wait.
+	// barredFrom counts the waiting jobs that are barred from a site.
 	barredFrom barCounts
 	heapAt     int // position in class.lanes, −1 while its owner is not counted
-	// The head: the first task of the highest priority.
+	// seq and queuedMs are the head's: the first task of the highest priority.
 	seq      uint64
 	queuedMs int64
 }
 
-// queue is the waiting jobs of equal owner, class and priority in order of arrival.
+// queue is the waiting jobs of the same owner, class and priority in order of arrival.
 type queue struct {
 	priority int32
-	seqs     store.Sorted[uint64] // of the jobs that wait. Invariant: not empty
-	gates    []gate               // by site: of each with a bar that holds against a job that waits here
+	seqs     store.Sorted[uint64] // of the waiting jobs. Invariant: not empty
+	gates    []gate               // by site: one for each with a valid bar against a job that waits here
 }
 
-// dropSeq takes a job's number out of a list that has it.
+// dropSeq removes a job's number from a list that has it.
 func dropSeq(l *store.Sorted[uint64], seq uint64) {
 	l.Remove(l.Search(func(o *uint64) bool { return *o >= seq }))
 }
@@ -40,7 +40,7 @@ func (s *jobTable) isWaiting(seq uint64) bool {
 	return j != nil && j.waiting() > 0
 }
 
-// head returns the queue time of the job's next task.
+// headMs returns the queue time of the job's next task.
 func (j *job) headMs() int64 {
 	if b := j.tasks.back().First(); b != nil {
 		return b.queuedMs
@@ -48,7 +48,7 @@ func (j *job) headMs() int64 {
 	return j.queuedMs
 }
 
-// refresh finds the lane's head again after its queues changed.
+// refresh finds the lane's head after its queues changed.
 func (l *lane) refresh(s *jobTable) {
 	if l.queues.Len() == 0 {
 		l.seq, l.queuedMs = 0, 0
@@ -58,7 +58,7 @@ func (l *lane) refresh(s *jobTable) {
 	l.queuedMs = s.jobs.Get(l.seq).headMs()
 }
 
-// queue returns the lane's queue of a priority.
+// queue returns the lane's queue of a priority, and creates it if there is none.
 func (l *lane) queue(priority int32) *queue {
 	at := l.seekQueue(priority)
 	if q := l.queues.Get(at); q != nil && (*q).priority == priority {
@@ -89,8 +89,8 @@ func (x *site) findLane(c *class) *lane {
 	return nil
 }
 
-// enqueue counts n more waiting tasks of a job whose record already has them, and
-// wakes the machines that rest only because all that they fit was barred from them.
+// enqueue counts n more waiting tasks of a job, whose record already has them. It wakes the machines that
+// rest only because everything that they fit was barred from them.
 func (s *matching) enqueue(seq uint64, j *job, n uint32) {
 	var blocked []*site
 	if j.waiting() == n && s.sites[j.owner].counted {
@@ -102,7 +102,7 @@ func (s *matching) enqueue(seq uint64, j *job, n uint32) {
 	}
 }
 
-// addWaiting is enqueue where nothing is to be woken: while a state is restored.
+// addWaiting is enqueue without waking anything, for restoring a state.
 func (s *matching) addWaiting(seq uint64, j *job, n uint32) {
 	x := s.sites[j.owner]
 	l := x.findLane(j.class)
@@ -147,7 +147,7 @@ func (s *matching) activateLane(l *lane, n uint64) {
 	s.present += n
 }
 
-// dequeue counts n tasks less of a job whose record no longer has them.
+// dequeue counts n fewer waiting tasks of a job, whose record no longer has them.
 func (s *matching) dequeue(seq uint64, j *job, n uint32) {
 	x := s.sites[j.owner]
 	l := x.findLane(j.class)
@@ -169,7 +169,7 @@ func (s *matching) dequeue(seq uint64, j *job, n uint32) {
 	}
 }
 
-// leave takes a job that waits no more out of its queue, which goes with its last.
+// leave removes a job that no longer waits from its queue, and the queue if it was the last.
 func (l *lane) leave(seq uint64, j *job) {
 	q := l.queue(j.priority)
 	if dropSeq(&q.seqs, seq); q.seqs.Len() == 0 {
@@ -177,7 +177,7 @@ func (l *lane) leave(seq uint64, j *job) {
 	}
 }
 
-// deactivateLane takes n of a lane's tasks out of what is matched.
+// deactivateLane removes n of a lane's tasks from what is matched.
 func (s *matching) deactivateLane(l *lane, n uint64) {
 	c := l.class
 	c.waiting -= n
@@ -196,10 +196,10 @@ func (s *matching) deactivateLane(l *lane, n uint64) {
 	}
 }
 
-// park takes all that a site has waiting out of matching; its queues stay, so
-// the cost does not grow with them.
+// park removes everything that a site has waiting from matching. Its queues stay, so the cost does not
+// grow with them.
 //
-// REQUIRES: x.present() is false already.
+// REQUIRES: x.present() is already false.
 func (s *matching) park(x *site) {
 	if x.counted {
 		x.counted = false
@@ -215,11 +215,11 @@ func (s *matching) park(x *site) {
 	s.noteAway(x)
 }
 
-// unpark is park's inverse. What a site has waiting that left in this entry is counted once
-// the entry's commands are done: who leaves and returns 8000 times in one has its lanes
-// counted once, not 8000 times.
+// unpark is the inverse of park. If the site left in this entry, what it has waiting is counted once the
+// entry's commands are done: a site that leaves and returns 8000 times in one entry has its lanes counted
+// once, not 8000 times.
 //
-// REQUIRES: x.present() is true already, and was false.
+// REQUIRES: x.present() is already true, and was false.
 func (s *matching) unpark(x *site) {
 	s.noteBack(x)
 	if !x.leftNow {
@@ -227,7 +227,7 @@ func (s *matching) unpark(x *site) {
 	}
 }
 
-// countReturned counts what the sites have waiting that left in this entry and are back.
+// countReturned counts what the sites have waiting that left in this entry and have returned.
 func (s *matching) countReturned() {
 	for _, x := range s.leavers {
 		if x.leftNow = false; x.present() {
@@ -237,8 +237,8 @@ func (s *matching) countReturned() {
 	s.leavers = nil
 }
 
-// countSite puts all that a site has waiting into matching, and wakes the machines that
-// rest only because all that they fit was barred from them.
+// countSite adds everything that a site has waiting to matching, and wakes the machines that rest only
+// because everything that they fit was barred from them.
 func (s *matching) countSite(x *site) {
 	x.counted = true
 	for _, l := range x.lanes {

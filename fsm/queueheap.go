@@ -6,8 +6,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// A class's lanes are a heap by whose turn it is, rebuilt at most once an
-// entry, when a machine first asks: ranks move with log time.
+// A class's lanes are a heap ordered by whose turn it is. It is rebuilt at most once an entry, when it is
+// first needed for a machine: ranks change with the log's time.
 
 // rankOf returns a site's rank, computed once an entry.
 func (s *ranking) rankOf(x *site) *sched.Rank {
@@ -18,9 +18,9 @@ func (s *ranking) rankOf(x *site) *sched.Rank {
 	return &x.rank
 }
 
-// before reports whether a's owner goes before b's: the greater rank, then the
-// older head (by queue time, then arrival), then the site's id. The first tie
-// break, the owner of the offered machine, is the caller's.
+// before reports whether a's owner goes before b's: the greater rank, then the older head (by queue time,
+// then arrival), then the site's id. The caller applies the first tie break, the owner of the offered
+// machine.
 func (s *ranking) before(a, b *lane) bool {
 	if c := s.rankOf(a.owner).Compare(*s.rankOf(b.owner)); c != 0 {
 		return c > 0
@@ -85,7 +85,7 @@ func (c *class) swap(i, k int) {
 	c.lanes[i].heapAt, c.lanes[k].heapAt = i, k
 }
 
-// leaveHeap takes a lane out of its class.
+// leaveHeap removes a lane from its class.
 func (s *ranking) leaveHeap(l *lane) {
 	c, i, last := l.class, l.heapAt, len(l.class.lanes)-1
 	if i < 0 {
@@ -100,7 +100,7 @@ func (s *ranking) leaveHeap(l *lane) {
 	}
 }
 
-// rerank enters a site's changed rank into the heaps it stands in.
+// rerank updates the heaps that a site is in after its rank changed.
 func (s *ranking) rerank(x *site) {
 	x.rankAt = 0
 	for _, l := range x.lanes {

@@ -2,26 +2,25 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// share is a quota of sites: each may have an equal part of total, and at least
-// floor. What a site may have depends on how many there are, never on what another
-// one has.
+// share is a quota of sites: each may have an equal part of total, and at least floor. What a site may have
+// depends on how many sites there are, never on what another one has.
 type share struct{ total, floor uint64 }
 
-// of is one site's quota among so many members.
+// of returns one site's quota among that many members.
 func (q share) of(members int) uint64 { return max(q.floor, q.total/uint64(max(members, 1))) }
 
-// limits are one site's quotas. They guard the memory of all members.
+// limits are one site's quotas. They protect the memory of all members.
 type limits struct {
-	tasks     uint64 // of its open jobs, that have not ended
+	tasks     uint64 // of its open jobs, not ended
 	jobs      uint64 // open
-	bytes     uint64 // of open jobs' specs
-	kept      uint64 // ended jobs; the oldest leave
-	keptBytes uint64 // of their specs and runs; the oldest leave, but never the last
-	records   uint64 // of ended tasks; those of the oldest ended jobs go
+	bytes     uint64 // of its open jobs' specs
+	kept      uint64 // ended jobs; beyond it the oldest leave
+	keptBytes uint64 // of their specs and runs; beyond it the oldest leave, but never the last
+	records   uint64 // of ended tasks; beyond it those of the oldest ended jobs are dropped
 	numbers   uint64 // jobs, and ranges of numbers of jobs that left
 }
 
-// limitsOf are the quotas of a site among so many members.
+// limitsOf returns the quotas of a site among that many members.
 func (b *bounds) limitsOf(members int) limits {
 	l := limits{
 		tasks: b.tasks.of(members), jobs: b.jobs.of(members), bytes: b.bytes.of(members),
@@ -31,36 +30,35 @@ func (b *bounds) limitsOf(members int) limits {
 	return l
 }
 
-// runBytes is what a run of equal ends takes.
+// runBytes is the size of a run of equal ends.
 const runBytes = 24
 
-// bytes is what a job's spec takes. What jobs have in common counts for each: what a
-// site has must not depend on what others have.
+// bytes returns the size of a job's spec. What jobs share counts for each of them: a site's use must not
+// depend on what others have.
 func (j *job) bytes() uint64 { return j.class.Bytes() + uint64(len(j.payload.data)) }
 
-// keptBytes is what an ended job takes.
+// keptBytes returns the size of an ended job.
 func (j *job) keptBytes() uint64 { return j.bytes() + runBytes*uint64(j.tasks.runs.Len()) }
 
-// use is what a site has of what has quotas. Derived, and the site's alone.
+// use is how much of each quota a site uses. It is derived, and of this site alone.
 type use struct {
-	tasks     uint64 // of open jobs, that have not ended
+	tasks     uint64 // of open jobs, not ended
 	bytes     uint64 // of open jobs
 	keptBytes uint64 // of ended jobs
 	records   uint64 // in its jobs
 }
 
-// openJobs is how many of the site's jobs have not ended.
+// openJobs returns how many of the site's jobs have not ended.
 func (x *site) openJobs() uint64 { return uint64(len(x.nums) - x.ended.Len()) }
 
-// numbers is how many jobs and ranges of numbers are remembered of the site.
+// numbers returns how many jobs and ranges of numbers are remembered of the site.
 func (x *site) numbers() uint64 { return uint64(len(x.nums) + len(x.retired)) }
 
-// keptMost is how many ended jobs of a site stay.
+// keptMost returns how many ended jobs of a site stay.
 func (s *quotas) keptMost() uint64 { return min(uint64(s.params.RetainJobs), s.limits.kept) }
 
-// excess is what a site has of ended jobs beyond its quotas, which is about to leave.
-// Until then it counts as if it were open, or a site could make jobs end faster than
-// they leave.
+// excess returns what a site has of ended jobs beyond its quotas and will leave soon. Until then it counts
+// as open; otherwise a site could make jobs end faster than they leave.
 func (s *quotas) excess(x *site) (jobs, bytes uint64) {
 	kept := uint64(x.ended.Len())
 	if most := s.keptMost(); kept > most {
@@ -72,14 +70,14 @@ func (s *quotas) excess(x *site) (jobs, bytes uint64) {
 	return jobs, bytes
 }
 
-// Use is what a site has of one thing, and how much it may have.
+// Use is how much of one quota a site uses, and its limit.
 type Use struct {
 	Quota       string // one of Quotas
 	Used, Limit uint64
 }
 
-// Drops reports whether the oldest goes where the quota is used up; by the others
-// what comes is refused.
+// Drops reports whether the oldest is dropped when the quota is used up; with other quotas new work is
+// refused.
 func (u *Use) Drops() bool {
 	return u.Quota == command.QuotaKept || u.Quota == command.QuotaKeptBytes || u.Quota == command.QuotaRecords
 }
@@ -90,8 +88,7 @@ type QuotaView struct {
 	Uses []Use
 }
 
-// Quotas returns what a site uses of its quotas; nothing, and false, if it never
-// registered.
+// Quotas returns what a site uses of its quotas; false, with nothing used, if it never registered.
 func (s *views) Quotas(name string) (QuotaView, bool) {
 	x, ok := s.byName[name]
 	if !ok {
@@ -121,8 +118,8 @@ func (s *views) AllQuotas() []QuotaView {
 	return out
 }
 
-// Admits is why the state would refuse a job of a site now; OK if it would not. It
-// says nothing of the job's number being used before.
+// Admits returns why the state would refuse a job of a site now, OK if it would not. It does not check
+// whether the job's number was used before.
 func (s *views) Admits(name string, j *command.JobSpec) command.Code {
 	x := s.byName[name]
 	if x == nil {
@@ -132,8 +129,8 @@ func (s *views) Admits(name string, j *command.JobSpec) command.Code {
 	return s.refusal(x, j, &h)
 }
 
-// refusal is by which quota of its site a job cannot be taken; OK if it can. Num 0
-// stands for one that may be had. h is the job's requirement.
+// refusal returns the code of the quota because of which a job of a site cannot be accepted, OK if it can.
+// Num 0 means that the number does not matter. h is the job's requirement.
 func (s *quotas) refusal(x *site, j *command.JobSpec, h *command.Shape) command.Code {
 	l := &s.limits
 	jobs, bytes := s.excess(x)
@@ -154,9 +151,8 @@ func (s *quotas) refusal(x *site, j *command.JobSpec, h *command.Shape) command.
 	return command.OK
 }
 
-// numbersFull reports whether too many ranges of numbers are remembered for one more
-// job. A number below all of them closes a gap that keeps them apart, so it is taken
-// for longer, or it would never come in.
+// numbersFull reports whether too many ranges of numbers are remembered for one more job. A number below
+// all of them closes a gap that keeps them apart. It has a higher limit, or it could never be accepted.
 func (s *quotas) numbersFull(x *site, num uint64) bool {
 	most := s.limits.numbers
 	if len(x.retired) > 0 && num < x.retired[0].From {
@@ -185,23 +181,23 @@ func (s *fleet) countUse(seq uint64, j *job) {
 	x.use.bytes += j.bytes()
 }
 
-// mostNumbers is how many jobs and ranges of numbers a site can have: as many as one
-// that is alone, and had gaps to close.
+// mostNumbers returns how many jobs and ranges of numbers a site can have: as many as a site that is alone
+// and had gaps to close.
 func (b *bounds) mostNumbers() uint64 {
 	l := b.limitsOf(1)
 	return l.numbers + l.jobs
 }
 
-// join counts a site as a member, or no more: when its departure is over it shares
-// nothing.
+// join counts a site as a member (by 1) or no longer (by −1): when its departure is over it has no share.
 func (s *quotas) join(by int) {
 	s.members += by
 	s.limits = s.bounds.limitsOf(s.members)
 	s.recrowd = s.recrowd || by >= 0
 }
 
-// The floors suffice for any one job.
+// The floors are enough for any single job.
 const (
 	_ = uint(floorTasks - command.MaxCount)
-	_ = uint(floorBytes - command.MaxPayload - 2*command.MaxSiteNames*64 - command.MaxSelectors*(command.MaxSelectorText+1))
+	_ = uint(floorBytes - command.MaxPayload - 2*command.MaxSiteNames*64 -
+		command.MaxSelectors*(command.MaxSelectorText+1))
 )

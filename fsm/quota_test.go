@@ -9,13 +9,13 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// withQuotas has a world go by small quotas.
+// withQuotas gives a world small quotas.
 func (w *world) withQuotas(set func(b *bounds)) {
 	set(&w.s.bounds)
 	w.s.join(0)
 }
 
-// codes submits jobs and says what became of each.
+// codes submits jobs and returns the result for each.
 func (w *world) codes(site string, jobs ...command.JobSpec) []command.Code {
 	w.t.Helper()
 	r := w.must(site, &command.Submit{Jobs: jobs})
@@ -25,9 +25,8 @@ func (w *world) codes(site string, jobs ...command.JobSpec) []command.Code {
 	return r.Jobs
 }
 
-// TestTenSubmissionsAndALeaveLockNobodyOut: one site submits as much as it may and goes
-// away for good. Once that filled the queue of the whole federation, for as long as
-// the departure took.
+// TestTenSubmissionsAndALeaveLockNobodyOut: one site submits as much as it may and leaves permanently. That used to
+// fill the queue of the whole federation for as long as the departure took.
 func TestTenSubmissionsAndALeaveLockNobodyOut(t *testing.T) {
 	w := newWorld(t, params(), "hog", "b", "c")
 	for range 200 {
@@ -44,8 +43,8 @@ func TestTenSubmissionsAndALeaveLockNobodyOut(t *testing.T) {
 	}
 }
 
-// TestAFloodLeavesOthersUntouched: a site uses up each of its quotas; what others may
-// have does not change by it, nor what of theirs is kept.
+// TestAFloodLeavesOthersUntouched: a site uses up each of its quotas; what others may have does not change, nor
+// what is kept of theirs.
 func TestAFloodLeavesOthersUntouched(t *testing.T) {
 	w := newWorld(t, params(), "hog", "b")
 	w.withQuotas(func(b *bounds) {
@@ -70,7 +69,7 @@ func TestAFloodLeavesOthersUntouched(t *testing.T) {
 		code := w.codes("hog", j)[0]
 		met[code] = true
 		for num := range w.num["hog"] {
-			if i%100 == 99 || code == command.OK && i%100 > 80 { // all, or what was taken just now and is kept then
+			if i%100 == 99 || code == command.OK && i%100 > 80 { // everything, or what was just accepted and is kept
 				w.do("hog", &command.Cancel{Job: command.JobID{Site: "hog", Num: num + 1}, Task: -1})
 			}
 		}
@@ -114,8 +113,8 @@ func TestWhatIsGivenBackCountsNoMore(t *testing.T) {
 	w.check()
 }
 
-// TestQuotasShrinkAsSitesJoin: each has an equal part, and who has more keeps it. A
-// site that is gone for good shares nothing, and shares again when it comes back.
+// TestQuotasShrinkAsSitesJoin: each site has an equal part, and one that has more keeps it. A site that is gone
+// permanently has no share, and has one again when it returns.
 func TestQuotasShrinkAsSitesJoin(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.withQuotas(func(b *bounds) { b.tasks = share{12, 5} })
@@ -149,9 +148,8 @@ func TestQuotasShrinkAsSitesJoin(t *testing.T) {
 	}
 }
 
-// TestKeptJobsAreBoundedInBytes: ended jobs leave when they take too much, whatever
-// their number; the last one stays, for who waits for its end must see it. Once
-// 100,000 of a MiB each could be kept.
+// TestKeptJobsAreBoundedInBytes: ended jobs leave when they take too much, whatever their number; the last one
+// stays, because whoever waits for its end must see it. 100,000 of a MiB each could once be kept.
 func TestKeptJobsAreBoundedInBytes(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.withQuotas(func(b *bounds) { b.keptBytes = share{2000, 1} })
@@ -168,11 +166,13 @@ func TestKeptJobsAreBoundedInBytes(t *testing.T) {
 	for range 10 {
 		end("a", large("a", 300))
 	}
-	if a, b := w.s.byName["a"], w.s.byName["b"]; a.ended.Len() != 3 || a.use.keptBytes != 3*(300+runBytes) || b.ended.Len() != 1 {
+	if a, b := w.s.byName["a"], w.s.byName["b"]; a.ended.Len() != 3 || a.use.keptBytes != 3*(300+runBytes) ||
+		b.ended.Len() != 1 {
 		t.Errorf("a keeps %d jobs of %d bytes, b %d", a.ended.Len(), a.use.keptBytes, b.ended.Len())
 	}
 	end("a", large("a", 5000))
-	if v, ok := w.s.Job(command.JobID{Site: "a", Num: 11}); !ok || v.State != TaskCancelled || w.s.byName["a"].ended.Len() != 1 {
+	if v, ok := w.s.Job(command.JobID{Site: "a", Num: 11}); !ok || v.State != TaskCancelled ||
+		w.s.byName["a"].ended.Len() != 1 {
 		t.Errorf("the large job is kept %v: %+v", ok, v)
 	}
 	if code := w.codes("a", large("a", 1))[0]; code != command.OK {
@@ -181,8 +181,7 @@ func TestKeptJobsAreBoundedInBytes(t *testing.T) {
 	w.check()
 }
 
-// TestWhatLeavesCountsUntilItHasLeft: jobs that end faster than they may leave are not
-// made up for by new ones.
+// TestWhatLeavesCountsUntilItHasLeft: jobs that end faster than they may leave are not replaced by new ones.
 func TestWhatLeavesCountsUntilItHasLeft(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.withQuotas(func(b *bounds) { b.jobs, b.kept, b.retire = share{10, 1}, share{2, 1}, 1 })
@@ -207,9 +206,8 @@ func TestWhatLeavesCountsUntilItHasLeft(t *testing.T) {
 	w.check()
 }
 
-// TestGapsOfNumbersAreBounded: a site that settles nothing leaves a range of numbers
-// behind for each job. They were bounded in Restore, not in Apply. The number that
-// closes a gap is taken all the same.
+// TestGapsOfNumbersAreBounded: a site that settles nothing leaves a range of numbers behind for each job. Restore
+// bounded them, Apply did not. The number that closes a gap is still accepted.
 func TestGapsOfNumbersAreBounded(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.withQuotas(func(b *bounds) { b.jobs, b.kept, b.gaps = share{2, 1}, share{2, 1}, 3 })
@@ -246,8 +244,8 @@ func TestGapsOfNumbersAreBounded(t *testing.T) {
 	w.check()
 }
 
-// TestRestoreAtTheBound: a state at each bound is restored, and one beyond is refused:
-// no entry leads there.
+// TestRestoreAtTheBound: a state at each bound is restored, and one beyond it is refused, since no entry leads
+// there.
 func TestRestoreAtTheBound(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.withQuotas(func(b *bounds) { b.members, b.held, b.shapes = 2, 2, 2 })
@@ -259,7 +257,9 @@ func TestRestoreAtTheBound(t *testing.T) {
 	wide.Need.MilliCPU = 9000
 	w.submit("a", w.job("a", 5), wide)
 	as := w.s.Assignments("b")
-	w.must("b", &command.Complete{Attempts: []command.Ended{ended(as[0], command.Succeeded, 0), ended(as[1], command.Succeeded, 0)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{
+		ended(as[0], command.Succeeded, 0), ended(as[1], command.Succeeded, 0),
+	}})
 	for num := uint64(5); num < 13; num += 2 { // three ranges and the last job are kept
 		j := w.job("a", 1)
 		j.Num = num
@@ -272,7 +272,9 @@ func TestRestoreAtTheBound(t *testing.T) {
 		used[u.Quota] = u.Used
 	}
 	at := w.s.bounds
-	at.tasks, at.jobs, at.bytes = share{used[command.QuotaTasks], 1}, share{used[command.QuotaJobs], 1}, share{used[command.QuotaBytes], 1}
+	at.tasks, at.jobs, at.bytes = share{
+		used[command.QuotaTasks], 1,
+	}, share{used[command.QuotaJobs], 1}, share{used[command.QuotaBytes], 1}
 	at.kept, at.records = share{1, 1}, share{used[command.QuotaRecords], 1}
 	at.gaps = used[command.QuotaNumbers] - 2*used[command.QuotaJobs] - 1
 	w.s.bounds = at

@@ -9,7 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// tally is what a site has of what has quotas, counted from its jobs alone.
+// tally is what a site uses of each quota, counted from its jobs alone.
 type tally struct {
 	tasks, bytes, keptBytes, records int
 	open, kept                       int
@@ -54,7 +54,7 @@ func listBytes(lists ...[]string) (n int) {
 	return n
 }
 
-// checkUse compares what is counted of each site with what its jobs say.
+// checkUse compares what is counted of each site with its jobs.
 func (s *State) checkUse() error {
 	members := 0
 	for _, x := range s.sites {
@@ -76,7 +76,8 @@ func (s *State) checkUse() error {
 		}) {
 			return fmt.Errorf("ended jobs of %s are out of order", x.name)
 		}
-		if i := x.keeperAt; x.ended.Len() > 0 && (x.oldestMs != s.jobs.Get(*x.ended.First()).endedMs || *s.keepers.At(i) != x || i > 0 && x.leavesBefore(*s.keepers.At((i - 1) / 2))) {
+		if i := x.keeperAt; x.ended.Len() > 0 && (x.oldestMs != s.jobs.Get(*x.ended.First()).endedMs ||
+			*s.keepers.At(i) != x || i > 0 && x.leavesBefore(*s.keepers.At((i - 1) / 2))) {
 			return fmt.Errorf("%s is not at its place among the keepers", x.name)
 		}
 	}
@@ -86,11 +87,11 @@ func (s *State) checkUse() error {
 	return nil
 }
 
-// oracleShare is an equal part, or the floor.
+// oracleShare returns an equal part, or the floor.
 func oracleShare(q share, members int) int { return max(int(q.floor), int(q.total)/max(members, 1)) }
 
-// oracleCode is what a state should say of one job of a site, by a count of the site
-// alone, to which a job that is taken is added.
+// oracleCode returns what a state should answer for one job of a site, by a count of the site alone, to which an
+// accepted job is added.
 func (s *State) oracleCode(n *tally, settled uint64, j *command.JobSpec) command.Code {
 	members := 0
 	for _, x := range s.sites {
@@ -112,7 +113,8 @@ func (s *State) oracleCode(n *tally, settled uint64, j *command.JobSpec) command
 	switch key := string(h.AppendKey(nil)); {
 	case n.nums[j.Num]:
 		return command.JobExists
-	case j.Num < settled || slices.ContainsFunc(n.retired, func(r store.Span) bool { return r.From <= j.Num && j.Num <= r.To }):
+	case j.Num < settled ||
+		slices.ContainsFunc(n.retired, func(r store.Span) bool { return r.From <= j.Num && j.Num <= r.To }):
 		return command.JobRetired
 	case n.tasks+int(j.Count) > oracleShare(b.tasks, members):
 		return command.TooManyTasks
@@ -132,8 +134,8 @@ func (s *State) oracleCode(n *tally, settled uint64, j *command.JobSpec) command
 	}
 }
 
-// expectQuotas executes an entry's commands on a copy and compares what each Submit
-// is told with a count of its site alone.
+// expectQuotas executes an entry's commands on a copy and compares each Submit's answer with a count of its site
+// alone.
 func (m *model) expectQuotas(b *command.Batch) {
 	if !slices.ContainsFunc(b.Commands, func(c command.Command) bool { _, ok := c.Body.(*command.Submit); return ok }) {
 		return
@@ -155,7 +157,8 @@ func (m *model) expectQuotas(b *command.Batch) {
 		c := &b.Commands[i]
 		sub, ok := c.Body.(*command.Submit)
 		x := s.byName[c.ID.Site]
-		if !ok || x == nil || c.ID.Seq <= x.floor || slices.ContainsFunc(x.window, func(a answer) bool { return a.seq == c.ID.Seq }) {
+		if !ok || x == nil || c.ID.Seq <= x.floor ||
+			slices.ContainsFunc(x.window, func(a answer) bool { return a.seq == c.ID.Seq }) {
 			s.execute(c, b.Elapsed)
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// reasons are those of all tasks of a's first job, which must be in the state.
+// reasons returns those of all tasks of a's first job, which must be in the state.
 func (w *world) reasons(state TaskState) []string {
 	w.t.Helper()
 	tasks, _ := w.s.Tasks(command.JobID{Site: "a", Num: 1}, 0, 1000)
@@ -30,15 +30,17 @@ func (w *world) wantReasons(state TaskState, why string) {
 	}
 }
 
-// threeKinds has a job of a with a task that runs, one that returned to the
-// queue, and one that was never assigned.
+// threeKinds makes a job of a with a task that runs, one that returned to the queue, and one that was never
+// assigned.
 func threeKinds(t *testing.T) *world {
 	w := newWorld(t, params(), "a", "b")
 	w.must("a", w.offering("a", 1))
 	w.must("b", w.offering("b", 1))
 	w.submit("a", w.job("a", 3))
 	got := w.s.Assignments("b")
-	w.must("b", &command.Decline{Attempts: []command.AttemptRef{got[0].AttemptRef}, Reason: "busy", Offer: &command.Offer{Version: 2}})
+	w.must("b", &command.Decline{
+		Attempts: []command.AttemptRef{got[0].AttemptRef}, Reason: "busy", Offer: &command.Offer{Version: 2},
+	})
 	if c, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); c.Counts[Queued] != 2 || c.Counts[Assigned] != 1 {
 		t.Fatalf("counts %v", c.Counts)
 	}
@@ -60,8 +62,8 @@ func TestEveryCancelledTaskHasAReason(t *testing.T) {
 	w.wantReasons(TaskCancelled, CancelledAt("a"))
 }
 
-// Found by use: a job that another site's user had cancelled was told to be cancelled by
-// its owner. Each end says at which site it was asked.
+// Found by use: a job that another site's user had cancelled was reported as cancelled by its owner. Each end says
+// at which site the cancel was requested.
 func TestACancelSaysWhereItWasAsked(t *testing.T) {
 	for at, want := range map[string]string{"": "cancelled at a", "b": "cancelled at b", "nobody": "cancelled at a"} {
 		w := threeKinds(t)
@@ -82,7 +84,7 @@ func TestACancelSaysWhereItWasAsked(t *testing.T) {
 	}
 }
 
-// Single tasks, and those of a job too large for records.
+// TestACancelledTaskSaysWhereItWasAsked: single tasks, and those of a job too large for records.
 func TestACancelledTaskSaysWhereItWasAsked(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1))
@@ -91,7 +93,8 @@ func TestACancelledTaskSaysWhereItWasAsked(t *testing.T) {
 	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1, At: "b"})
 	w.must("b", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("b")[0], command.Stopped, 5)}})
 	for i, want := range map[uint32]string{0: "cancelled: the record of this end is not kept", 5: "cancelled: the record of this end is not kept", 7: "cancelled at b"} {
-		if got, _ := w.s.Tasks(command.JobID{Site: "a", Num: 1}, i, 1); got[0].State != TaskCancelled || got[0].Reason != want {
+		if got, _ := w.s.Tasks(command.JobID{Site: "a", Num: 1}, i, 1); got[0].State != TaskCancelled ||
+			got[0].Reason != want {
 			t.Errorf("task %d: %s because %q, want %q", i, got[0].State, got[0].Reason, want)
 		}
 	}
@@ -102,7 +105,7 @@ func TestACancelledTaskSaysWhereItWasAsked(t *testing.T) {
 	}
 }
 
-// A site that lends nothing says why, until it says otherwise, goes, or registers again.
+// TestASiteSaysWhyItLendsNothing: it does until it says otherwise, leaves, or registers again.
 func TestASiteSaysWhyItLendsNothing(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	want := func(c command.Closure) {
@@ -130,7 +133,7 @@ func TestASiteSaysWhyItLendsNothing(t *testing.T) {
 	want(command.NotClosed)
 }
 
-// One by one, they have it in the job's reason and the events, too.
+// TestACancelledTaskTellsItsReason: one by one, the job's reason and the events have it, too.
 func TestACancelledTaskTellsItsReason(t *testing.T) {
 	w := threeKinds(t)
 	var events []Event
@@ -150,8 +153,8 @@ func TestACancelledTaskTellsItsReason(t *testing.T) {
 	}
 }
 
-// A job too large for records keeps the reason of those that end together, and
-// says of a single loss what is not known.
+// TestALargeJobsTasksHaveReasons: a job too large for records keeps the reason of tasks that end together, and says
+// of a single loss what is not known.
 func TestALargeJobsTasksHaveReasons(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1))

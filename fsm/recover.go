@@ -5,26 +5,25 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// unknownBoot stands for the latest process of a site that this state may not
-// have heard of: its next registration is compared with the one before.
+// unknownBoot stands for a site's latest process, of which this state may not know: the site's next
+// registration is compared with the one before.
 var unknownBoot [16]byte
 
-// Epoch is how often the federation was recovered from the loss of its quorum.
+// Epoch returns how often the federation was recovered from the loss of its quorum.
 func (s *clock) Epoch() uint64 { return command.EpochOf(s.index) }
 
-// HeldMs is how long nothing is assigned yet, in log milliseconds; 0 = it is.
-func (s *views) HeldMs() int64 { return max(0, s.heldUntil-s.time) }
+// HeldMs returns how long nothing will be assigned, in log milliseconds; 0 = tasks are assigned.
+func (s *clock) HeldMs() int64 { return max(0, s.heldUntil-s.time) }
 
 // holds reports whether a new epoch still waits for attempts of the last one.
 func (s *clock) holds() bool { return s.time < s.heldUntil }
 
-// recover executes a Recover. This state may lack the newest entries, so it may
-// not know who runs what: a task that waits here may have been assigned there.
-// So nothing is assigned until every lease that was granted before has ended,
-// and no other site keeps anything until it registers: it is away, what it ran
-// for others returns to the queue, when its bound has passed if it has one. What
-// runs at its owner's has no lease: it waits for its owner, which ends what this
-// state does not know before it registers.
+// recover executes a Recover. This state may lack the newest entries, so it may not know who runs what: a
+// task that waits here may have been assigned there. So nothing is assigned until every lease that was
+// granted before has ended, and no other site keeps anything until it registers. It counts as away, and
+// what it ran for others returns to the queue, when its bound has passed if it has one. What runs at its
+// owner has no lease: it waits for its owner, which ends what this state does not know before it
+// registers.
 func (s *State) recover(name string, c *command.Recover) command.Result {
 	by := s.byName[name]
 	switch {

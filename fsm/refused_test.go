@@ -8,9 +8,9 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// TestRefusedCopiesAreNeverExecuted has a command refused with each code there is, has
-// everything change that a refusal can rest on, and gives copies of the command in
-// between: none changes anything. Whoever was told "refused" may rely on it.
+// TestRefusedCopiesAreNeverExecuted has a command refused with each code there is, changes everything that
+// a refusal can depend on, and gives copies of the command in between: none changes anything. Whoever was
+// told "refused" may rely on it.
 func TestRefusedCopiesAreNeverExecuted(t *testing.T) {
 	for code := command.Stale; code <= command.LastCode; code++ {
 		t.Run(code.String(), func(t *testing.T) {
@@ -36,15 +36,16 @@ func TestRefusedCopiesAreNeverExecuted(t *testing.T) {
 	}
 }
 
-// copied applies a copy of a refused command beside an empty entry: both states must
-// be equal, but for what the copy acknowledges.
+// copied applies a copy of a refused command next to an empty entry: both states must be equal, except for what the
+// copy acknowledges.
 func copied(t *testing.T, w *world, c command.Command, first command.Code) {
 	t.Helper()
 	twin, err := reborn(w.s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := twin.byName[c.ID.Site]; x != nil && x.incarnation == c.ID.Incarnation && x.present() && c.Ack < c.ID.Seq && c.ID.Seq-c.Ack <= twin.bounds.window {
+	if x := twin.byName[c.ID.Site]; x != nil && x.incarnation == c.ID.Incarnation && x.present() &&
+		c.Ack < c.ID.Seq && c.ID.Seq-c.Ack <= twin.bounds.window {
 		x.raise(c.Ack)
 	}
 	r := w.apply(c)[0]
@@ -72,8 +73,8 @@ func (s *State) window(id command.ID) *command.Result {
 	return &r
 }
 
-// refusals make a command that is refused with each code; what its site tells the
-// state in a Submit may be the code of a job.
+// refusals make a command that is refused with each code; what its site tells the state in a Submit may be the code
+// of a job.
 var refusals = map[command.Code]func(w *world) command.Command{
 	command.Stale: func(w *world) command.Command {
 		c := w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
@@ -173,13 +174,15 @@ var refusals = map[command.Code]func(w *world) command.Command{
 		return w.cmd("b", o)
 	},
 	command.OutOfOrder: func(w *world) command.Command {
-		return w.cmd("a", &command.Usage{Batch: 2, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1}, RunMs: 5}}})
+		return w.cmd("a", &command.Usage{
+			Batch: 2, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1}, RunMs: 5}},
+		})
 	},
 	command.AlreadyFounded: func(w *world) command.Command {
 		return command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{Params: params()}}
 	},
 	command.NotFounded: func(w *world) command.Command {
-		w.s.founded = 0 // a copy of this before the genesis is a broker's that had no incarnation
+		w.s.founded = 0 // a copy of this from before the genesis is from a broker that had no incarnation
 		c := w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
 		c.ID.Incarnation = 0
 		if r := w.apply(c)[0]; r.Code != command.NotFounded {
@@ -206,7 +209,7 @@ var refusals = map[command.Code]func(w *world) command.Command{
 	},
 }
 
-// refusalChanges are what a refusal may have rested on.
+// refusalChanges are changes that a refusal may have depended on.
 var refusalChanges = []func(w *world){
 	func(w *world) { w.do("a", &command.Addresses{HTTP: "a:1"}); w.do("a", &command.Addresses{HTTP: "a:2"}) },
 	func(w *world) { w.do("b", w.offering("b", 8)) },
@@ -236,9 +239,8 @@ var refusalChanges = []func(w *world){
 	func(w *world) { w.apply(w.registration("a", nil, nil), w.registration("b", nil, nil)) },
 }
 
-// TestLateCopiesOfALostEpochAreRefused: the surviving copy did not know the last
-// incarnation of a site, gave the same one to its next process, and took a late
-// command of the former for one of it.
+// TestLateCopiesOfALostEpochAreRefused: the surviving copy did not know the last incarnation of a site, gave the
+// same one to its next process, and took a late command of the former for one of the latter.
 func TestLateCopiesOfALostEpochAreRefused(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	survivor, err := reborn(w.s)

@@ -6,8 +6,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// lostBehindWork has a run two tasks of its own and be lost, and then leaves the loss of
-// b, which runs fifty, as work: what comes now is acted on behind that.
+// lostBehindWork makes a run two tasks of its own and be lost, and then leaves the loss of b, which runs fifty, as
+// work: what comes now is acted on after that.
 func lostBehindWork(t *testing.T, boundMs int64) (*world, []Assignment) {
 	t.Helper()
 	w := newWorld(t, params(), "a", "b", "c")
@@ -29,7 +29,7 @@ func lostBehindWork(t *testing.T, boundMs int64) (*world, []Assignment) {
 	return w, own
 }
 
-// step is an entry that does one step of what is left. A replica can be restored after it.
+// step applies an entry that does one step of what is left. A replica can be restored after it.
 func (w *world) step(cmds ...command.Command) {
 	w.t.Helper()
 	w.one(w.s, 1, cmds...)
@@ -38,7 +38,7 @@ func (w *world) step(cmds ...command.Command) {
 	}
 }
 
-// comeBack registers a site that holds all that it runs, in an entry that does one step.
+// comeBack registers a site that holds everything that it runs, in an entry that does one step.
 func (w *world) comeBack(site string, held []Assignment) {
 	w.t.Helper()
 	var refs []command.AttemptRef
@@ -57,9 +57,9 @@ func (w *world) stepAll() {
 	}
 }
 
-// TestLostAgainBeforeItsRegistrationIsActedOn: a site registers and is lost again while
-// other work is left, and registers once more, which answers for all. Its own tasks were
-// shelved twice then, stood as away though it was here, and no snapshot could be restored.
+// TestLostAgainBeforeItsRegistrationIsActedOn: a site registers and is lost again while other work is left, and
+// registers once more, which answers for everything. Its own tasks used to be shelved twice, counted as away though
+// it was present, and no snapshot could be restored.
 func TestLostAgainBeforeItsRegistrationIsActedOn(t *testing.T) {
 	w, own := lostBehindWork(t, 0)
 	w.comeBack("a", own)
@@ -73,10 +73,9 @@ func TestLostAgainBeforeItsRegistrationIsActedOn(t *testing.T) {
 	}
 }
 
-// TestReportsBeforeARegistrationIsActedOn: a site that is here again reports of its own
-// tasks while its registration waits behind other work. A start left what no snapshot
-// could be restored from, and the task as assigned for ever; a declared bound was dropped,
-// so that what may run could be given out again; a loss stood as away.
+// TestReportsBeforeARegistrationIsActedOn: a site that is back reports about its own tasks while its registration
+// waits behind other work. Once a start left a state whose snapshots could not be restored, and the task assigned
+// forever; a declared bound was dropped, so that what may run could be assigned again; a loss counted as away.
 func TestReportsBeforeARegistrationIsActedOn(t *testing.T) {
 	t.Run("started", func(t *testing.T) {
 		w, own := lostBehindWork(t, 0)
@@ -90,7 +89,9 @@ func TestReportsBeforeARegistrationIsActedOn(t *testing.T) {
 	t.Run("bound", func(t *testing.T) {
 		w, own := lostBehindWork(t, 0)
 		w.comeBack("a", own)
-		w.step(w.cmd("a", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: own[0].AttemptRef, BoundMs: 100_000}}}))
+		w.step(w.cmd("a", &command.Bound{Attempts: []command.BoundAttempt{{
+			AttemptRef: own[0].AttemptRef, BoundMs: 100_000,
+		}}}))
 		w.stepAll()
 		if a, _ := w.s.Assignment("a", own[0].AttemptRef); a.BoundMs == 0 {
 			t.Error("the declared bound is not kept")

@@ -8,21 +8,22 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// incarnationShift has the incarnations of an epoch begin above those of the one
-// before: a lost entry may have given out one that this state does not know, and a
-// command of it must not come back as one of another process.
+// incarnationShift makes the incarnations of an epoch begin above those of the one before. A lost entry may
+// have assigned one that this state does not know, and a command with it must not be taken for one of
+// another process.
 const incarnationShift = 18
 
 // maxBoots is how many earlier processes of a site are remembered.
 const maxBoots = 8
 
-// Admit says whether a data directory may join under a site's name.
-func (s *views) Admit(name string, node [16]byte) error {
+// Admit returns an error if a data directory may not join under a site's name.
+func (s *fleet) Admit(name string, node [16]byte) error {
 	if !command.ValidSite(name) {
 		return fmt.Errorf("%w: %.80q is no site name (a DNS label in lower case)", command.ErrBadID, name)
 	}
 	if x := s.byName[name]; x != nil && x.node != node {
-		return fmt.Errorf("%w: site %s belongs to another data directory: start it there, or choose another name", ErrNameTaken, name)
+		return fmt.Errorf("%w: site %s belongs to another data directory: start it there, or choose another name",
+			ErrNameTaken, name)
 	}
 	if x := s.byNode[node]; x != nil && x.name != name {
 		return fmt.Errorf("%w: this data directory belongs to site %s, not %s", ErrNameTaken, x.name, name)
@@ -30,14 +31,13 @@ func (s *views) Admit(name string, node [16]byte) error {
 	return nil
 }
 
-// register executes a Register: a new incarnation, unless the same process asks
-// again.
+// register executes a Register: it starts a new incarnation, unless the same process asks again.
 func (s *State) register(name string, c *command.Register) command.Result {
 	x := s.byName[name]
 	switch {
 	case s.Admit(name, c.Node) != nil:
 		return command.Result{Code: command.NameTaken, Index: s.index}
-	case c.MaxVersion < max(s.version, s.raised): // raised in this entry, too
+	case c.MaxVersion < max(s.version, s.raised): // it may have been raised in this entry
 		return command.Result{Code: command.VersionTooNew, Index: s.index}
 	case x == nil && len(s.sites) >= s.bounds.members:
 		return command.Result{Code: command.OutOfRange, Index: s.index}
@@ -84,8 +84,8 @@ func (s *State) incarnate(x *site, c *command.Register) {
 	s.answerFor(x, c)
 }
 
-// lastBoot returns the latest process of the site that this state has heard of. A
-// later one may be in an entry that was lost with an epoch.
+// lastBoot returns the latest process of the site that this state knows. A later one may be in an entry
+// that was lost with an epoch.
 func (x *site) lastBoot() [16]byte {
 	for _, b := range x.boots {
 		if b != unknownBoot {
@@ -95,7 +95,7 @@ func (x *site) lastBoot() [16]byte {
 	return unknownBoot
 }
 
-// boot notes the site's latest process; most are remembered.
+// boot records the site's latest process; the newest most are remembered.
 func (x *site) boot(b [16]byte, most int) {
 	if len(x.boots) == 0 || x.boots[0] != b {
 		n := min(len(x.boots), most-1)
@@ -103,7 +103,7 @@ func (x *site) boot(b [16]byte, most int) {
 	}
 }
 
-// word is what a registration said of an attempt, until that is acted on.
+// word is what a registration said of an attempt, until it is acted on.
 type word uint8
 
 const (
@@ -113,11 +113,10 @@ const (
 	lastWord = wordLost
 )
 
-// answerFor settles each attempt of a site's earlier incarnation: held ones stay
-// as they are, lost ones count as a loss, and one named in neither was never
-// started and returns to the queue without a loss: its site would have a record.
-// Bounds change that for lost ones only, which may still run. What the site
-// once called lost stays so.
+// answerFor settles each attempt of a site's earlier incarnation. Held ones stay as they are. Lost ones count
+// as a loss. One named in neither list was never started and returns to the queue without a loss: its site
+// would have a record of it. Bounds matter only for lost ones, which may still run. What the site once
+// called lost stays lost.
 func (s *State) answerFor(x *site, c *command.Register) {
 	s.forgetWords(x)
 	for i := range c.Held {
@@ -129,10 +128,9 @@ func (s *State) answerFor(x *site, c *command.Register) {
 	s.undertake(chore{kind: choreAnswer, site: x.id})
 }
 
-// forgetWords drops what is left to do about an earlier registration: the new one
-// answers for all.
+// forgetWords drops the work left for an earlier registration: the new one answers for all attempts.
 func (s *State) forgetWords(x *site) {
-	for i := len(s.chores) - 1; i >= 0; i-- { // who registers again and again finds the last one soon
+	for i := len(s.chores) - 1; i >= 0; i-- { // backwards: who registers repeatedly finds the last one soon
 		if s.chores[i].kind != choreAnswer || s.chores[i].site != x.id {
 			continue
 		}
@@ -161,15 +159,15 @@ func (s *lifecycle) noteWord(x *site, ref *command.AttemptRef, w word) {
 	}
 }
 
-// hold notes which attempts are held by a site's registration, so that a later one need
-// not look at all that the site runs.
+// hold records which attempts a site's registration holds, so that a later one need not look at everything
+// that the site runs.
 func (x *site) hold(slot uint64, w word) {
 	if w == wordHeld {
 		x.holds = append(x.holds, slot)
 	}
 }
 
-// answer does with an attempt what its site's registration said of it.
+// answer applies to an attempt what its site's registration said of it.
 func (s *lifecycle) answer(slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	w := a.word
@@ -194,7 +192,7 @@ func (s *lifecycle) answer(slot uint64) {
 	}
 }
 
-// Inner outcomes of attempts that were not started: no losses.
+// Internal outcomes of attempts that were not started: they are not losses.
 const (
 	neverRan command.Outcome = 255
 	declined command.Outcome = 254

@@ -13,16 +13,16 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// recordAgain has the snapshots and hashes be those of this code. That is right only where
-// a format changed, or what a format means before a release has written it.
+// recordAgain records the snapshots and hashes of this code. That is right only if a format changed, or the meaning
+// of a format before a release has written it.
 var recordAgain = flag.Bool("record", false, "record the snapshots and hashes of testdata/replay again")
 
-// TestAccountsStayWhatTheyWere plays a recorded log under SIMPL_DIRECT, from its beginning
-// and from the snapshot in its middle: both end with the hashes that were recorded.
+// TestAccountsStayWhatTheyWere plays a recorded log under SIMPL_DIRECT, from its beginning and from the snapshot in
+// its middle: both end with the recorded hashes.
 func TestAccountsStayWhatTheyWere(t *testing.T) { staysWhatItWas(t, "accounts") }
 
-// TestWaitsStayWhatTheyWere plays one under CE, SHAPLEY and ALONE, with home runs and
-// what sites say that they use themselves.
+// TestWaitsStayWhatTheyWere plays one under CE, SHAPLEY and ALONE, with home runs and what sites report of
+// their own use.
 func TestWaitsStayWhatTheyWere(t *testing.T) { staysWhatItWas(t, "waits") }
 
 func staysWhatItWas(t *testing.T, name string) {

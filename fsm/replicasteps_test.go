@@ -8,8 +8,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// TestTieOfTheOwnSiteCountsAllLanes: the lanes of a live replica lie in the order in which
-// they arose, those of a restored one by their oldest job. Whoever counted up to the first
+// TestTieOfTheOwnSiteCountsAllLanes: the lanes of a live replica are in the order in which they were
+// created, those of a restored one ordered by their oldest job. A replica that counted only up to the first
 // that fits would cut the match elsewhere.
 func TestTieOfTheOwnSiteCountsAllLanes(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
@@ -39,8 +39,8 @@ func TestTieOfTheOwnSiteCountsAllLanes(t *testing.T) {
 	sameSteps(t, w.s, twin)
 }
 
-// TestGoneMachinesCountNoSteps: machines that were offered once and run nothing any more
-// are in no replica, restored or not. A live one kept them for a while.
+// TestGoneMachinesCountNoSteps: machines that were once offered and run nothing any more are in no replica,
+// restored or not. A live one used to keep them for a while.
 func TestGoneMachinesCountNoSteps(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 1000
@@ -71,7 +71,8 @@ func TestGoneMachinesCountNoSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if live, restored := w.s.byName["b"], twin.byName["b"]; len(live.machines) != 1 || len(live.former) > 0 || len(restored.former) > 0 {
+	if live, restored := w.s.byName["b"], twin.byName["b"]; len(live.machines) != 1 || len(live.former) > 0 ||
+		len(restored.former) > 0 {
 		t.Fatalf("%d machines and %d former ones, restored %d and %d", len(live.machines), len(live.former), len(restored.machines), len(restored.former))
 	}
 	for range 30 {
@@ -88,9 +89,9 @@ func sameSteps(t *testing.T, live, twin *State) {
 	}
 }
 
-// TestSubmissionsSearchNothingBehindDeclinedJobs has each site barred from all that waits
-// but one job of its own, behind as many owners' jobs that all are barred from. One entry
-// of 1000 submissions searched 40 million times among 200 of each: 3 s.
+// TestSubmissionsSearchNothingBehindDeclinedJobs bars each site from everything that waits except one job
+// of its own, behind as many owners' jobs that all are barred from. With 200 of each, one entry of 1000
+// submissions used to make 40 million searches: 3 s.
 func TestSubmissionsSearchNothingBehindDeclinedJobs(t *testing.T) {
 	const sites, owners, n = 20, 20, 1000
 	w := newWorld(t, params(), "a", "y")
@@ -127,7 +128,7 @@ func TestSubmissionsSearchNothingBehindDeclinedJobs(t *testing.T) {
 	var jobs []command.JobSpec
 	for i := range n {
 		j := w.job("y", 1)
-		j.Priority = int32(i % 2 * i) // half of them each in a queue of its own
+		j.Priority = int32(i % 2 * i) // half of them each in its own queue
 		jobs = append(jobs, j)
 	}
 	before := w.s.sought

@@ -12,16 +12,16 @@ const (
 	reserveAtOnce  = 16   // reservations made in one search
 )
 
-// reservation holds a machine for a job whose tasks found no room for long, so
-// that narrower tasks cannot starve it. It ends with the job's next assignment.
+// reservation holds a machine for a job whose tasks have long found no room, so that smaller tasks cannot
+// starve it. It ends with the job's next assignment.
 type reservation struct {
-	no      uint64 // Invariant: machine.heldNo; grows with each one made, of this replica
+	no      uint64 // Invariant: machine.heldNo; grows with each one made, at this replica
 	seq     uint64
 	machine *machine
 }
 
-// hold holds a machine for a job. A machine whose reservation ends is found by its
-// number, for there may be half as many as machines.
+// hold reserves a machine for a job. When a reservation ends it is found by its number, since there may be
+// half as many reservations as machines.
 func (s *holding) hold(seq uint64, m *machine) {
 	s.holdNo++
 	m.held, m.heldNo, s.held[seq] = seq, s.holdNo, m
@@ -30,11 +30,11 @@ func (s *holding) hold(seq uint64, m *machine) {
 	s.reservations.Insert(s.reservations.End(), reservation{s.holdNo, seq, m})
 }
 
-// reserve gives the longest starving heads one machine each. It runs after
-// matching, so a head that still waits fits no free machine; while a new epoch
-// holds nothing is matched, and waiting is no sign of a lack of room.
+// reserve gives the longest starving heads one machine each. It runs after matching, so a head that still
+// waits fits no free machine. While a new epoch holds, nothing is matched, and waiting does not mean a lack
+// of room.
 func (s *holding) reserve() {
-	if s.holds() { // also what had begun before the epoch
+	if s.holds() { // also if the search had begun before the epoch
 		s.search = nil
 	}
 	if s.search == nil {
@@ -49,8 +49,8 @@ func (s *holding) reserve() {
 	}
 }
 
-// holdSome makes the reservations of a search whose judgements are complete; false: more
-// heads are left. It does at least one site, or looks for one machine.
+// holdSome makes the reservations of a search whose judgements are complete. It returns false if more heads
+// are left. It does at least one site, or searches for one machine.
 func (s *holding) holdSome() bool {
 	h := s.search
 	if !h.ordered {
@@ -66,20 +66,20 @@ func (s *holding) holdSome() bool {
 	return true
 }
 
-// mayHold reports whether the search may hold one more machine.
+// mayHold reports whether the search may reserve one more machine.
 func (s *holding) mayHold(most int) bool {
 	return s.search.made < s.bounds.reserveAtOnce && s.reservations.Len() < most
 }
 
-// holdFor makes the reservations for the heads of a site's lanes, those that wait too
-// long; false: more are left. A task behind one that does not starve is late by policy, and
-// a machine held for it would let it jump the queue, unless it needs more than each such
-// task before it: then it is late by its width, for what frees suffices for them first.
-// Lanes that no machine could ever serve are passed over. A site that is come to again
-// passes over what it has; worked: the entry has done something before.
+// holdFor makes the reservations for those heads of a site's lanes that have waited too long. It returns
+// false if more are left. A task behind one that does not starve is late because of the policy, and a
+// machine held for it would let it jump the queue. The exception is a task that needs more than each such
+// task before it: it is late because of its size, and the room that it waits for suffices for them first.
+// Lanes that no machine could ever serve are skipped. When a site is resumed, heads that already have a
+// reservation are skipped. worked says that the entry has already done something.
 func (s *holding) holdFor(x *site, most int, worked bool) bool {
 	h := s.search
-	var young []command.Resources // needs of lanes before that do not starve
+	var young []command.Resources // needs of earlier lanes that do not starve
 	for i, l := range s.hopefulLanes(x) {
 		need := l.class.Need
 		if l.queuedMs+s.params.ReserveAfterMs > s.time {
@@ -88,7 +88,8 @@ func (s *holding) holdFor(x *site, most int, worked bool) bool {
 			}
 			continue
 		}
-		if h.judged[l.class] != servable || s.isHeld(l.seq) || h.isNone(l.seq) || s.isWithin(h.first, need) || s.isWithin(young, need) {
+		if h.judged[l.class] != servable || s.isHeld(l.seq) || h.isNone(l.seq) ||
+			s.isWithin(h.first, need) || s.isWithin(young, need) {
 			continue
 		}
 		switch {
@@ -103,8 +104,8 @@ func (s *holding) holdFor(x *site, most int, worked bool) bool {
 	return true
 }
 
-// holdOne holds a machine for a lane's head, or notes that there is none for it: what no
-// machine can take now must not keep others from theirs.
+// holdOne reserves a machine for a lane's head, or records that there is none: a head that no machine can
+// take now must not keep others from theirs.
 func (s *holding) holdOne(l *lane) {
 	h := s.search
 	m := s.soonest(l)
@@ -115,18 +116,18 @@ func (s *holding) holdOne(l *lane) {
 		return
 	}
 	s.hold(l.seq, m)
-	s.rouse(m) // it may fit nothing else now, or the job at once
+	s.rouse(m) // it may fit nothing else now, or fit the job at once
 	h.made++
 }
 
-// isWithin reports whether a need is within another one, and counts the look.
+// isWithin reports whether a need is within another one, and counts the steps.
 func (s *holding) isWithin(needs []command.Resources, need command.Resources) bool {
 	s.steps.used += stepLook + uint64(len(needs))/needsAStep
 	return slices.ContainsFunc(needs, need.FitsIn)
 }
 
-// withNeed returns needs and one more, without those that are within another. It changes
-// the list, and counts the look.
+// withNeed returns needs with one more, without those that are within another. It changes the list, and
+// counts the steps.
 func (s *holding) withNeed(needs []command.Resources, need command.Resources) []command.Resources {
 	if s.isWithin(needs, need) {
 		return needs
@@ -134,8 +135,8 @@ func (s *holding) withNeed(needs []command.Resources, need command.Resources) []
 	return append(slices.DeleteFunc(needs, func(n command.Resources) bool { return n.FitsIn(need) }), need)
 }
 
-// hopefulLanes returns a present site's lanes that some machine could serve, in the order
-// in which they are to be served.
+// hopefulLanes returns a present site's lanes that some machine could serve, in the order in which they are
+// to be served.
 func (s *holding) hopefulLanes(x *site) []*lane {
 	if !x.present() {
 		return nil
@@ -183,7 +184,7 @@ func (s *holding) sitesInTurn() []int32 {
 
 func (s *holding) isHeld(seq uint64) bool { return s.held[seq] != nil }
 
-// offeredMachines counts the machines that alive sites offer.
+// offeredMachines counts the machines that sites in state Alive offer.
 func (s *holding) offeredMachines() int {
 	n := 0
 	for _, x := range s.sites {
@@ -195,10 +196,9 @@ func (s *holding) offeredMachines() int {
 	return n
 }
 
-// soonest returns the machine where a lane's head will likely fit first: of those
-// that would have room for it if the federation's tasks ended, the one with the least
-// in use, then the first by site and name. What a site's own users have taken no hold
-// can free.
+// soonest returns the machine where a lane's head will probably fit first: of those that would have room for
+// it if the federation's tasks ended, the one with the least in use, then the first by site and name. Room
+// that a site's own users have taken is not freed by a reservation.
 func (s *jobTable) soonest(l *lane) *machine {
 	j := s.jobs.Get(l.seq)
 	var best *machine
@@ -236,9 +236,9 @@ func (s *holding) unhold(seq uint64) {
 	}
 }
 
-// unholdFor ends the reservations for a site's jobs; nil stands for all sites.
+// unholdFor ends the reservations for a site's jobs; nil means all sites.
 func (s *holding) unholdFor(owner *site) {
-	if owner != nil && owner.heldFor == 0 { // who leaves and comes back looks once
+	if owner != nil && owner.heldFor == 0 { // so that leaving and returning repeatedly searches once
 		return
 	}
 	var seqs []uint64
@@ -252,16 +252,15 @@ func (s *holding) unholdFor(owner *site) {
 	}
 }
 
-// unholdIdle ends the reservation of a job with nothing left to wait.
+// unholdIdle ends the reservation of a job of which nothing waits any more.
 func (s *holding) unholdIdle(seq uint64, j *job) {
 	if j.waiting() == 0 {
 		s.unhold(seq)
 	}
 }
 
-// checkHolds ends the reservations of a site's machines that can no longer
-// serve them, be it that its own users have taken the room: the next search looks
-// elsewhere.
+// checkHolds ends the reservations of a site's machines that can no longer serve them, for example because
+// its own users have taken the room: the next search looks elsewhere.
 func (s *holding) checkHolds(x *site) {
 	if x.heldMachines == 0 {
 		return
@@ -273,10 +272,10 @@ func (s *holding) checkHolds(x *site) {
 	}
 }
 
-// couldRun reports whether one of the site's machines, if it were empty, fits
-// such a task.
+// couldRun reports whether one of the site's machines, if it were empty, fits such a task.
 func (x *site) couldRun(h *command.Shape) bool {
-	if !h.Need.FitsIn(x.most) || !h.Allows(x.name) { // most of what fits nowhere needs no look at the machines
+	// Most of what fits nowhere is refused here, without looking at the machines.
+	if !h.Need.FitsIn(x.most) || !h.Allows(x.name) {
 		return false
 	}
 	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.takes(h, m.whole) })

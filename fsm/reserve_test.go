@@ -8,9 +8,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// narrowTraffic is a world in which b's 8 cores are kept busy by an owner's tasks of 2
-// cores, while a task of c needs all 8. step lets 2 s pass: the oldest narrow task ends,
-// and one more is submitted; it reports whether the wide one runs.
+// narrowTraffic is a world in which b's 8 cores are kept busy by an owner's tasks of 2 cores, while a task
+// of c needs all 8. step lets 2 s pass: the oldest narrow task ends, and one more is submitted; it reports
+// whether the wide task runs.
 func narrowTraffic(t *testing.T, w *world, owner string) (step func() bool) {
 	t.Helper()
 	narrow := func() command.JobSpec {
@@ -33,7 +33,9 @@ func narrowTraffic(t *testing.T, w *world, owner string) (step func() bool) {
 				return true
 			}
 			if i == 0 {
-				cmds = append(cmds, w.cmd("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 8000)}}))
+				cmds = append(cmds, w.cmd("b", &command.Complete{Attempts: []command.Ended{ended(
+					a, command.Succeeded, 8000,
+				)}}))
 			}
 		}
 		w.apply(cmds...)
@@ -53,9 +55,9 @@ func runsWithin(t *testing.T, w *world, steps int, step func() bool) {
 	t.Fatalf("the wide task still waits; held: %v", values(&w.s.reservations))
 }
 
-// TestNoHoldOnWhatOwnUsersKeep: a machine of 8 cores, 7 of them taken by its own site's
-// users, has the least in use of the federation, and no hold frees it. The wide task got
-// such a hold, starved for 11 h of log time, and the eighth core idled.
+// TestNoHoldOnWhatOwnUsersKeep: a machine of 8 cores, 7 of them taken by its own site's users, has the least in use
+// by the federation, and no reservation frees it. The wide task once got it reserved, starved for 11 h of log time,
+// and the eighth core idled.
 func TestNoHoldOnWhatOwnUsersKeep(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 60_000
@@ -67,8 +69,8 @@ func TestNoHoldOnWhatOwnUsersKeep(t *testing.T) {
 	runsWithin(t, w, 40, narrowTraffic(t, w, "d"))
 }
 
-// TestHoldEndsWhenOwnUsersTakeTheRoom: a hold that its machine cannot meet any more
-// ends, and the job gets another machine.
+// TestHoldEndsWhenOwnUsersTakeTheRoom: a reservation that its machine can no longer meet ends, and the job gets
+// another machine.
 func TestHoldEndsWhenOwnUsersTakeTheRoom(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 10_000
@@ -89,9 +91,9 @@ func TestHoldEndsWhenOwnUsersTakeTheRoom(t *testing.T) {
 	runsWithin(t, w, 40, step)
 }
 
-// TestYoungHeadDoesNotSuspendWiderOnes: the first head in the order is always young, for
-// its site's narrow tasks come and go. What needs more than it is late by its width, and
-// gets a machine; what needs no more is late by policy, and gets none.
+// TestYoungHeadDoesNotSuspendWiderOnes: the first head in the order is always young, since its site's
+// narrow tasks come and go. A task that needs more than it is late because of its size, and gets a machine;
+// one that needs no more is late because of the policy, and gets none.
 func TestYoungHeadDoesNotSuspendWiderOnes(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 60_000
@@ -99,7 +101,10 @@ func TestYoungHeadDoesNotSuspendWiderOnes(t *testing.T) {
 	w.must("b", w.offering("b", 8))
 	w.submit("c", w.job("c", 1))
 	w.at(1000)
-	w.must("b", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("b")[0], command.Succeeded, 1000)}}) // b has given, c has taken
+	// b has given, c has taken
+	w.must("b", &command.Complete{Attempts: []command.Ended{
+		ended(w.s.Assignments("b")[0], command.Succeeded, 1000),
+	}})
 	step := narrowTraffic(t, w, "b")
 	late := w.job("e", 1)
 	late.Need.MilliCPU = 2000
@@ -110,9 +115,9 @@ func TestYoungHeadDoesNotSuspendWiderOnes(t *testing.T) {
 	}
 }
 
-// TestWhatNoMachineCanTakeKeepsNobodyWaiting: seventeen wide tasks would fit a machine
-// whose own users have most of it, so they get no hold now. They are more than one
-// search makes; the next one gets its machine all the same.
+// TestWhatNoMachineCanTakeKeepsNobodyWaiting: seventeen wide tasks would fit a machine whose own users have
+// most of it, so nothing is reserved for them now. They are more than one search makes; the next task still
+// gets its machine.
 func TestWhatNoMachineCanTakeKeepsNobodyWaiting(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 1000
@@ -139,10 +144,9 @@ func TestWhatNoMachineCanTakeKeepsNobodyWaiting(t *testing.T) {
 	w.check()
 }
 
-// TestHoldsAreMadeInParts has many sites wait for machines with many requirements of which
-// none is within another: to compare them all once was an entry of 2.8 s for 1000 sites
-// with 100 each, whatever its bound. In parts, some of them of a restored replica, the same
-// machines are held as in one entry.
+// TestHoldsAreMadeInParts has many sites wait for machines with many requirements, none of which is within
+// another. Comparing them all at once was an entry of 2.8 s for 1000 sites with 100 each, whatever its
+// bound. In parts, some of them on a restored replica, the same machines are reserved as in one entry.
 func TestHoldsAreMadeInParts(t *testing.T) {
 	const sites, lanes, bound = 30, 10, 500
 	p := params()
@@ -150,7 +154,9 @@ func TestHoldsAreMadeInParts(t *testing.T) {
 	w := newWorld(t, p, "host")
 	o := &command.Offer{Version: 1}
 	for i := range 3 * reserveAtOnce {
-		o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%02d", i), Resources: command.Resources{MilliCPU: 10_000, MemMiB: 100_000}})
+		o.Machines = append(o.Machines, command.Machine{
+			Name: fmt.Sprintf("m%02d", i), Resources: command.Resources{MilliCPU: 10_000, MemMiB: 100_000},
+		})
 	}
 	w.must("host", o)
 	w.submit("host", w.job("host", uint32(10*len(o.Machines)))) // nothing is free

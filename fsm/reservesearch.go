@@ -7,37 +7,37 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// search is one look for reservations. It first judges each class that waits, once:
-// that looks at machines and may take several entries. Then it gives machines to heads.
-// Both go on with the entries that follow, also beside commands: a judgement may be a
-// few entries old then, and the next search, a second later, judges anew.
+// search is one search for reservations. First it judges each class that waits, once; that looks at machines
+// and may take several entries. Then it reserves machines for heads. Both continue with the entries that
+// follow, even those with commands: a judgement may then be a few entries old, and the next search, a second
+// later, judges again.
 type search struct {
 	judged map[*class]judgement
 	made   int      // reservations
 	none   []uint64 // sorted: heads for which no machine was found
 
 	ordered bool                // all classes are judged, and turns is known
-	turns   []int32             // sites that it has not come to, by whose turn it was then
-	first   []command.Resources // what the first heads of those before need, if they do not starve
+	turns   []int32             // sites not yet reached, by whose turn it was then
+	first   []command.Resources // needs of the first heads of the sites before, if they do not starve
 }
 
-// judgement is what the machines on offer mean to a class.
+// judgement says what the offered machines mean to a class.
 type judgement uint8
 
 const (
 	unjudged judgement = iota
 	hopeless           // no machine could ever serve it
-	crowded            // none that could has room to be had by waiting for the federation's tasks
+	crowded            // some could, but waiting for the federation's tasks would not free enough room on any
 	servable
 	lastJudgement = servable
 )
 
-// judge judges the classes of all heads, in an order that is the same at all members;
-// false: more are left. It judges at least one, for to find it looks at all lanes.
+// judge judges the classes of all heads, in an order that is the same at all members. It returns false if
+// more are left. It judges at least one, since finding it means looking at all lanes.
 func (s *holding) judge() bool {
 	worked := false
 	for _, x := range s.sites {
-		if !x.present() || !s.hasUnjudged(x) { // none is put in order again with each entry
+		if !x.present() || !s.hasUnjudged(x) { // so that a judged site is not sorted again with each entry
 			continue
 		}
 		s.steps.used += uint64(len(x.lanes)) * stepTurn
@@ -55,8 +55,8 @@ func (s *holding) judge() bool {
 	return true
 }
 
-// hasUnjudged reports whether a class of a site's lanes is not judged yet. All are
-// counted, for the lanes' order is this replica's own.
+// hasUnjudged reports whether a class of a site's lanes is not yet judged. All lanes are counted, since their
+// order differs between replicas.
 func (s *holding) hasUnjudged(x *site) bool {
 	s.steps.used += uint64(len(x.lanes)) * stepLook
 	return slices.ContainsFunc(x.lanes, s.isUnjudged)
@@ -80,7 +80,8 @@ func (s *holding) judgementOf(c *class) judgement {
 	best := hopeless
 	for _, x := range s.order {
 		s.steps.used += stepLook
-		if x.state != Alive || !c.Need.FitsIn(x.most) || !c.Allows(x.name) { // most of what fits nowhere needs no look at the machines
+		// Most of what fits nowhere is refused here, without looking at the machines.
+		if x.state != Alive || !c.Need.FitsIn(x.most) || !c.Allows(x.name) {
 			continue
 		}
 		for _, m := range x.machines {
@@ -95,7 +96,7 @@ func (s *holding) judgementOf(c *class) judgement {
 	return best
 }
 
-// isNone reports whether this search has looked for a machine for a head in vain.
+// isNone reports whether this search has already failed to find a machine for a head.
 func (h *search) isNone(seq uint64) bool {
 	_, ok := slices.BinarySearch(h.none, seq)
 	return ok

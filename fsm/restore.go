@@ -8,9 +8,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// Restore reads a snapshot. It refuses, with ErrBadSnapshot, what no State
-// wrote: it never panics, and the memory it takes grows with what it reads. All
-// derived data is rebuilt.
+// Restore reads a snapshot. What no State wrote it refuses with ErrBadSnapshot: it never panics, and the
+// memory it takes grows with what it reads. All derived data is rebuilt.
 func Restore(in io.Reader) (*State, error) { return restore(in, realBounds()) }
 
 func restore(in io.Reader, b bounds) (*State, error) {
@@ -40,10 +39,12 @@ func (r *snapReader) scalars(s *State) {
 		return
 	}
 	s.index, s.term, s.founded, s.seed = r.uint(), r.uint(), r.uint(), r.uint()
-	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, command.MaxUnixMs, "date")
+	s.termBase, s.time = r.int(), r.within(0, sched.MaxNow, "log time")
+	s.createdMs = r.within(0, command.MaxUnixMs, "date")
 	s.federation = r.id()
 	s.decisions, s.nextSeq = r.uint(), r.uint()
-	s.nextReserve, s.heldUntil = r.within(0, s.bounds.maxNextReserve(), "log time"), r.within(0, sched.MaxNow, "hold")
+	s.nextReserve = r.within(0, s.bounds.maxNextReserve(), "log time")
+	s.heldUntil = r.within(0, sched.MaxNow, "hold")
 	p := &s.params
 	p.Policy = r.text(64, "policy")
 	p.Running = sched.Mode(r.upTo(uint64(sched.Completed), "mode"))
@@ -52,7 +53,8 @@ func (r *snapReader) scalars(s *State) {
 	p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs = r.int(), r.int(), r.int(), r.int()
 	p.LeaseMs, p.MarginMs = r.int(), r.int()
 	r.check((s.founded > 0) == (s.version > 0), "a version without genesis, or genesis without one")
-	r.check(s.founded <= s.index && s.nextSeq > 0 && s.nextSeq < 1<<62 && s.termBase <= sched.MaxNow, "numbers contradict each other")
+	r.check(s.founded <= s.index && s.nextSeq > 0 && s.nextSeq < 1<<62 && s.termBase <= sched.MaxNow,
+		"numbers contradict each other")
 	r.long(s)
 	if s.founded == 0 || r.err != nil {
 		r.check(r.err != nil || *p == command.Params{} && !s.unfinished(), "parameters or work before genesis")
@@ -99,7 +101,8 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	for range r.upTo(uint64(s.bounds.boots), "boots") {
 		x.boots = append(x.boots, r.id())
 	}
-	x.http, x.peer, x.gossip = r.text(command.MaxAddress, "address"), r.text(command.MaxAddress, "address"), r.text(command.MaxAddress, "address")
+	x.http, x.peer = r.text(command.MaxAddress, "address"), r.text(command.MaxAddress, "address")
+	x.gossip = r.text(command.MaxAddress, "address")
 	x.maxVersion, x.state = r.u32("version"), SiteState(r.upTo(uint64(Left), "site state"))
 	x.lostMs, x.gone = r.ms(0, s.time), r.bool()
 	s.setMissed(x, r.bool())
@@ -139,7 +142,8 @@ func (r *snapReader) retired(s *State, x *site) {
 	for range r.upTo(s.bounds.mostNumbers(), "retired ranges") {
 		v := store.Span{From: r.uint(), To: r.uint()}
 		n := len(x.retired)
-		r.check(v.From <= v.To && v.From > 0 && (n == 0 || v.From > last && v.From-last > 1) && v.From >= x.settled && v.To <= x.maxNum,
+		inOrder := n == 0 || v.From > last && v.From-last > 1
+		r.check(v.From <= v.To && v.From > 0 && inOrder && v.From >= x.settled && v.To <= x.maxNum,
 			"retired numbers out of order")
 		if r.err != nil {
 			return
@@ -153,9 +157,13 @@ func (r *snapReader) machines(s *State, x *site) {
 	x.capacity, x.home = r.res(), r.res()
 	x.homeRan.Hi, x.homeRan.Lo = r.int(), r.uint()
 	for range r.upTo(command.MaxMachines, "machines") {
-		m := &machine{site: x, name: r.text(command.MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, runs: command.Runs(r.upTo(uint64(command.RunsBoth), "runs"))}
+		m := &machine{
+			site: x, name: r.text(command.MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true,
+			runs: command.Runs(r.upTo(uint64(command.RunsBoth), "runs")),
+		}
 		r.rest(s, m)
-		if n := len(x.machines); r.err == nil && (command.CheckMachineName(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
+		n := len(x.machines)
+		if r.err == nil && (command.CheckMachineName(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
 			r.fail("machine %.140q is no name, or out of order", m.name)
 		}
 		if r.err != nil {
@@ -163,7 +171,8 @@ func (r *snapReader) machines(s *State, x *site) {
 		}
 		m.slots = r.within(0, command.MaxSlots, "slots")
 		s.relabel(m, r.labelled())
-		r.check(m.whole == m.exposed.Greater(m.whole) && command.CheckResources("", m.whole) == nil, "a machine is less than what it exposes")
+		r.check(m.whole == m.exposed.Greater(m.whole) && command.CheckResources("", m.whole) == nil,
+			"a machine is less than what it exposes")
 		x.exposed, x.reach = x.exposed.Plus(m.exposed), x.reach.Plus(m.exposed)
 		x.most, x.widest = x.most.Greater(m.whole), x.widest.Greater(m.exposed)
 		x.machines = append(x.machines, m)
@@ -193,7 +202,7 @@ func (r *snapReader) row(x *site, members int32) {
 
 func (r *snapReader) jobs(s *State) {
 	seq := uint64(0)
-	for range r.uint() { // quotas bounds them, and d > 0 what a wrong number costs
+	for range r.uint() { // quotas checks the number, and d > 0 bounds what a wrong one costs
 		d := r.upTo(s.nextSeq, "seq")
 		r.check(d > 0 && d < s.nextSeq-seq, "jobs out of order")
 		if r.err != nil {
@@ -213,14 +222,17 @@ func (r *snapReader) job(s *State, seq uint64) {
 	j.queuedMs, j.startedMs, j.endedMs = r.ms(0, s.time), r.ms(-1, s.time), r.ms(-1, s.time)
 	j.priority = int32(r.within(-command.MaxPriority, command.MaxPriority, "priority"))
 	j.count, j.next = uint32(r.upTo(command.MaxCount, "count")), uint32(r.upTo(command.MaxCount, "next"))
-	j.maxAttempts, j.onLoss = uint32(r.upTo(command.MaxAttempts, "attempts")), command.OnLoss(r.upTo(uint64(command.Never), "on loss"))
+	j.maxAttempts = uint32(r.upTo(command.MaxAttempts, "attempts"))
+	j.onLoss = command.OnLoss(r.upTo(uint64(command.Never), "on loss"))
 	j.class, j.payload = r.class(s), r.payload(s)
-	r.check(j.count > 0 && j.next <= j.count && j.maxAttempts > 0 && owner < uint64(len(s.sites)), "job's numbers contradict each other")
+	r.check(j.count > 0 && j.next <= j.count && j.maxAttempts > 0 && owner < uint64(len(s.sites)),
+		"job's numbers contradict each other")
 	if r.err != nil {
 		return
 	}
 	x := s.sites[owner]
-	r.check(j.num > 0 && j.num <= x.maxNum && x.nums[j.num] == 0 && !x.retired.Has(j.num), "job's number is not its own")
+	r.check(j.num > 0 && j.num <= x.maxNum && x.nums[j.num] == 0 && !x.retired.Has(j.num),
+		"job's number is not its own")
 	if r.err != nil {
 		return
 	}
@@ -234,7 +246,7 @@ func (r *snapReader) job(s *State, seq uint64) {
 	r.index(s, seq, p)
 }
 
-// index enters a job into the derived structures.
+// index adds a job to the derived structures.
 func (r *snapReader) index(s *State, seq uint64, j *job) {
 	r.check(j.tasks != nil || j.next == 0, "assigned tasks without a record")
 	if r.err != nil {
@@ -288,7 +300,7 @@ func (r *snapReader) selectors() []string {
 	return out
 }
 
-// labelled reads a machine's labels: anew where they are first used.
+// labelled reads a machine's labels: in full where they are first used, otherwise their number.
 func (r *snapReader) labelled() command.Labels {
 	no := r.upTo(uint64(len(r.labels)), "labels")
 	if r.err == nil && no == uint64(len(r.labels)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// busy is a state with something in every part of a snapshot.
+// busy returns a state with something in every part of a snapshot.
 func busy(t tb) *world {
 	p := params()
 	p.ReserveAfterMs = 10
@@ -29,11 +29,17 @@ func busy(t tb) *world {
 	w.at(20)
 	as := w.s.Assignments("a")
 	bs := w.s.Assignments("b")
-	w.must("a", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: as[0].AttemptRef, DelayMs: 1}, {AttemptRef: as[1].AttemptRef, DelayMs: 1}}})
+	w.must("a", &command.Started{Attempts: []command.StartedAttempt{
+		{AttemptRef: as[0].AttemptRef, DelayMs: 1}, {AttemptRef: as[1].AttemptRef, DelayMs: 1},
+	}})
 	w.must("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: bs[len(bs)-1].AttemptRef, BoundMs: 5000}}})
-	w.must("a", &command.Complete{Attempts: []command.Ended{ended(as[0], command.Failed, 15), ended(as[1], command.Succeeded, 19)}})
+	w.must("a", &command.Complete{Attempts: []command.Ended{
+		ended(as[0], command.Failed, 15), ended(as[1], command.Succeeded, 19),
+	}})
 	w.must("b", &command.Decline{Attempts: []command.AttemptRef{bs[0].AttemptRef}, Reason: "no room", Offer: w.offering("b")})
-	w.must("a", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 9, Need: command.Resources{MilliCPU: 5}, RunMs: 3}}})
+	w.must("a", &command.Usage{
+		Batch: 1, Rows: []command.UsageRow{{Job: 9, Need: command.Resources{MilliCPU: 5}, RunMs: 3}},
+	})
 	w.must("c", &command.Cancel{Job: command.JobID{Site: "c", Num: 2}, Task: 30})
 	w.must("c", &command.Cancel{Job: command.JobID{Site: "c", Num: 2}, Task: 2})
 	w.submit("a", w.job("a", 1), w.job("a", 1))
@@ -81,7 +87,7 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	}
 }
 
-// Found by FuzzRestore: an ended job that has no tasks which ended.
+// Found by FuzzRestore: an ended job without tasks that ended.
 func TestRestoreRefusesAnEndWithoutTasks(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.submit("a", w.job("a", 1))
@@ -91,7 +97,7 @@ func TestRestoreRefusesAnEndWithoutTasks(t *testing.T) {
 	}
 }
 
-// shortWriter fails after some bytes.
+// shortWriter fails after a number of bytes.
 type shortWriter struct{ left int }
 
 func (w *shortWriter) Write(p []byte) (int, error) {
@@ -111,14 +117,13 @@ func TestWriteReportsErrors(t *testing.T) {
 	}
 }
 
-// FuzzRestore restores arbitrary bytes, and arbitrary bytes with a right
-// checksum: a fault is an error, never a panic, and what is accepted is a state
-// that stands all checks and writes the same bytes again.
+// FuzzRestore restores arbitrary bytes, and arbitrary bytes with a right checksum: a fault is an error, never a
+// panic, and what is accepted is a state that passes all checks and writes the same bytes again.
 func FuzzRestore(f *testing.F) {
 	w := busy(f)
 	good := snapshotOf(f, w.s)
 	f.Add(good)
-	long := len(snapshotMagic) // a number in a longer form than needed, once accepted
+	long := len(snapshotMagic) // a number in a longer form than needed, which was once accepted
 	f.Add(slices.Concat(good[:long], []byte{good[long] | 0x80, 0}, good[long+1:]))
 	f.Add(snapshotOf(f, New()))
 	f.Add(snapshotOf(f, newWorld(f, params(), "a").s))
@@ -154,7 +159,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// sealed gives data the checksum that belongs to it.
+// sealed adds the right checksum to data.
 func sealed(data []byte) []byte {
 	body := data[:max(0, len(data)-sha256.Size)]
 	sum := sha256.Sum256(body)

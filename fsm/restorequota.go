@@ -6,9 +6,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// quotas enters all restored jobs into the order in which they leave, and refuses
-// what no site could come to have: its quotas were never more than those of a site
-// that is alone.
+// quotas adds all restored jobs to the order in which they leave. It refuses what no site could have: a
+// site's quotas were never more than those of a site that is alone.
 func (r *snapReader) quotas(s *State) {
 	most := s.bounds.limitsOf(1)
 	for _, x := range s.sites {

@@ -8,17 +8,18 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// machine returns the machine of a name that the site offers, or nil.
+// machine returns the machine with a name that the site offers, or nil.
 func (x *site) machine(name string) *machine {
-	i, ok := slices.BinarySearchFunc(x.machines, name, func(m *machine, n string) int { return strings.Compare(m.name, n) })
+	i, ok := slices.BinarySearchFunc(x.machines, name, func(m *machine, n string) int {
+		return strings.Compare(m.name, n)
+	})
 	if !ok {
 		return nil
 	}
 	return x.machines[i]
 }
 
-// tasks reads a job's task set and checks that every task is in exactly one
-// place.
+// tasks reads a job's task set and checks that every task is in exactly one place.
 func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	t := j.tasks
 	t.why = r.text(command.MaxDetail, "detail")
@@ -66,7 +67,10 @@ func (r *snapReader) runs(s *State, j *job, t *taskSet) {
 func (r *snapReader) back(s *State, j *job, t *taskSet) {
 	last := int64(-1)
 	for range r.upTo(uint64(j.count), "returned tasks") {
-		b := backTask{task: r.u32("task"), attempt: r.u32("attempt"), failures: r.u32("failures"), losses: r.u32("losses"), doubts: r.u32("doubts")}
+		b := backTask{
+			task: r.u32("task"), attempt: r.u32("attempt"),
+			failures: r.u32("failures"), losses: r.u32("losses"), doubts: r.u32("doubts"),
+		}
 		b.queuedMs = r.ms(0, s.time)
 		_, ended := t.findRun(b.task)
 		r.check(b.task < j.next && !ended && b.attempt > 0 && int64(b.task) > last, "returned tasks out of order")
@@ -99,7 +103,8 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		a := attempt{seq: seq, task: r.u32("task"), attempt: r.u32("attempt"), token: r.upTo(s.index, "token")}
 		a.site = int32(r.upTo(MaxMembers, "site"))
 		a.failures, a.losses, a.doubts = r.u32("failures"), r.u32("losses"), r.u32("doubts")
-		a.phase, a.phaseBefore = attemptPhase(r.upTo(uint64(phaseAwaitingBound), "state")), attemptPhase(r.upTo(uint64(phaseStopping), "state"))
+		a.phase = attemptPhase(r.upTo(uint64(phaseAwaitingBound), "state"))
+		a.phaseBefore = attemptPhase(r.upTo(uint64(phaseStopping), "state"))
 		name := r.text(command.MaxMachineName, "machine")
 		a.weight = r.within(0, command.MaxTaskWeight, "weight")
 		a.queuedMs, a.assignedMs, a.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
@@ -110,8 +115,8 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		r.check((a.phase == phaseStopping) == (a.stopMs > 0), "an attempt stops without an end, or goes on with one")
 		a.why = r.text(command.MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
-		waits := t.findBack(a.task) != nil
-		r.check(a.task < j.next && int64(a.task) > last && !ended && !waits && a.attempt > 0 && int(a.site) < len(s.sites),
+		idle := !ended && t.findBack(a.task) == nil
+		r.check(a.task < j.next && int64(a.task) > last && idle && a.attempt > 0 && int(a.site) < len(s.sites),
 			"attempts out of order")
 		if r.err != nil {
 			return
@@ -121,7 +126,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 	}
 }
 
-// machineOf returns a site's machine of a name; one that is offered no more is made.
+// machineOf returns a site's machine with a name, and makes one if it is no longer offered.
 func (x *site) machineOf(name string) *machine {
 	if m := x.machine(name); m != nil {
 		return m
@@ -134,7 +139,7 @@ func (x *site) machineOf(name string) *machine {
 	return m
 }
 
-// attempt enters a live attempt, on a machine that may not be offered any more.
+// attempt adds a live attempt, on a machine that may no longer be offered.
 func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name string) {
 	x := s.sites[a.site]
 	if err := command.CheckMachineName(name); err != nil {
@@ -142,8 +147,10 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		return
 	}
 	left := r.hasChore(s, x.id)
-	r.check(a.phase != phaseAway || a.site == j.owner && (x.parked() || left) && a.startedMs < 0, "an attempt is away from a site that is here")
-	r.check(a.phase != phaseAwaitingBound || a.boundMs > 0 && a.startedMs < 0 && (a.given || !x.present() || left), "an attempt is dying without a bound or a loss")
+	isAway := a.site == j.owner && (x.parked() || left) && a.startedMs < 0
+	r.check(a.phase != phaseAway || isAway, "an attempt is away from a site that is here")
+	isDying := a.boundMs > 0 && a.startedMs < 0 && (a.given || !x.present() || left)
+	r.check(a.phase != phaseAwaitingBound || isDying, "an attempt is dying without a bound or a loss")
 	r.check(a.word == wordNone || left, "what a registration said is left without its work")
 	r.check(a.phase == phaseAwaitingBound || !a.given, "an attempt is given up and goes on")
 	r.check(a.startedMs < 0 || a.queuedMs <= a.startedMs, "an attempt started before it was queued")
@@ -171,14 +178,18 @@ func (r *snapReader) records(s *State, j *job, t *taskSet) {
 		most = 0
 	}
 	for range r.upTo(most, "records") {
-		v := record{task: r.u32("task"), attempt: r.u32("attempt"), failures: r.u32("failures"), losses: r.u32("losses"), token: r.uint()}
+		v := record{
+			task: r.u32("task"), attempt: r.u32("attempt"),
+			failures: r.u32("failures"), losses: r.u32("losses"), token: r.uint(),
+		}
 		v.exit, v.signal, v.site = r.i32("exit code"), r.i32("signal"), r.i32("site")
 		v.queuedMs, v.assignedMs = r.ms(0, s.time), r.ms(-1, s.time)
 		v.startedMs, v.endedMs = r.ms(-1, s.time), r.ms(-1, s.time)
 		v.machine, v.detail = r.text(command.MaxMachineName, "machine"), r.text(command.MaxDetail, "detail")
 		last := t.records.Final()
 		_, ended := t.findRun(v.task)
-		r.check(ended && v.site >= -1 && int(v.site) < len(s.sites) && (last == nil || last.task < v.task), "records out of order")
+		r.check(ended && v.site >= -1 && int(v.site) < len(s.sites) && (last == nil || last.task < v.task),
+			"records out of order")
 		if r.err != nil {
 			return
 		}

@@ -7,10 +7,10 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// keep enters a job that just ended into the order in which its site's jobs leave.
+// keep adds a job that just ended to the order in which its site's jobs leave.
 func (s *lifecycle) keep(seq uint64, j *job) {
 	x := s.sites[j.owner]
-	at := x.ended.End() // nearly always: log time never falls
+	at := x.ended.End() // nearly always: log time never decreases
 	if last := x.ended.Final(); last != nil && *last > seq {
 		at = x.ended.Search(func(o *uint64) bool {
 			ms := s.jobs.Get(*o).endedMs
@@ -29,7 +29,7 @@ func (s *lifecycle) keep(seq uint64, j *job) {
 	s.crowd(x)
 }
 
-// crowd notes a site that keeps more than it may.
+// crowd records a site that keeps more than it may.
 func (s *quotas) crowd(x *site) {
 	if !x.crowded && s.keepsTooMuch(x) {
 		x.crowded = true
@@ -49,12 +49,12 @@ func (s *quotas) keepsTooMuch(x *site) bool {
 	return jobs > 0 || bytes > 0
 }
 
-// retain lets ended jobs leave: of each site the oldest beyond its quotas, then those
-// beyond their age, all sites' oldest first. Their numbers stay refused. What does not
-// leave in this entry does in the next ones.
+// retain lets ended jobs leave: of each site the oldest beyond its quotas, then those beyond their age, the
+// oldest of all sites first. Their numbers remain refused. What does not leave in this entry leaves in the
+// next ones.
 func (s *State) retain() {
 	left := s.bounds.retire
-	if s.recrowd { // once an entry, however many join
+	if s.recrowd { // once an entry, however many sites join
 		s.crowdAll()
 		s.recrowd = false
 	}
@@ -117,8 +117,8 @@ func (s *State) leave(x *site) {
 	s.jobs.Drop(seq, s.epoch)
 }
 
-// keepRecord keeps an ended task's details. If its site has as many already as it may,
-// those of its oldest ended jobs go; if all are of open jobs, this one is not kept.
+// keepRecord keeps an ended task's details. If its site already has as many as it may, those of its oldest
+// ended jobs are dropped; if all are of open jobs, this one is not kept.
 func (s *lifecycle) keepRecord(j *job, t *taskSet, r record) {
 	if j.count > s.bounds.detail {
 		return
@@ -138,7 +138,8 @@ func (s *lifecycle) trim(x *site, most uint64) {
 	}
 	for seq := range x.ended.From(x.ended.Nth(x.trimmed)) {
 		x.trimmed++
-		if n := uint64(s.jobs.Get(*seq).tasks.records.Len()); n > 0 { // most have none, after Restore: no page is copied for those
+		// Most have none, after Restore: no page is copied for those.
+		if n := uint64(s.jobs.Get(*seq).tasks.records.Len()); n > 0 {
 			s.mutJob(*seq).set(s.epoch).records = store.Sorted[record]{}
 			if x.use.records -= n; x.use.records <= most {
 				return

@@ -1,17 +1,17 @@
 package fsm
 
-// roster holds a site's live attempts by their last change, oldest first, as a
-// list through attempt.prev and attempt.next. So what has changed since an entry
-// is its end, and a broker need not look at all that it runs to find what is new.
+// roster lists a site's live attempts by their last change, oldest first, through attempt.prev and
+// attempt.next. So what has changed since an entry is its end, and a broker need not look at everything
+// that it runs to find what is new.
 //
-// It is derived: after Restore everything has changed with the restored entry.
+// It is derived: after Restore everything counts as changed by the restored entry.
 type roster struct {
 	first, last uint64 // slot + 1; 0 = empty
 	n           int
-	at          uint64 // slot + 1 of the next one that the first chore gathers, if it is this site's; 0 = none
+	at          uint64 // slot + 1 of the next one that the first chore gathers, if it is for this site; 0 = none
 }
 
-// enlist enters an attempt as the one that changed last.
+// enlist adds an attempt as the one that changed last.
 func (s *attemptTable) enlist(x *site, slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	a.prev, a.next, a.changed = x.live.last, 0, s.index
@@ -25,7 +25,7 @@ func (s *attemptTable) enlist(x *site, slot uint64) {
 	x.changed = s.index
 }
 
-// delist takes an attempt out.
+// delist removes an attempt.
 func (s *attemptTable) delist(x *site, slot uint64) {
 	a := s.attempts.Get(slot)
 	prev, next := a.prev, a.next
@@ -46,7 +46,7 @@ func (s *attemptTable) delist(x *site, slot uint64) {
 	x.changed = s.index
 }
 
-// touch notes that a site must look at an attempt again.
+// touch records that a site must look at an attempt again.
 func (s *attemptTable) touch(slot uint64) {
 	x := s.sites[s.attempts.Get(slot).site]
 	if x.live.last == slot+1 {
@@ -58,8 +58,7 @@ func (s *attemptTable) touch(slot uint64) {
 	s.enlist(x, slot)
 }
 
-// slotsOf returns a site's attempts that changed after an entry, the last change
-// first.
+// slotsOf returns a site's attempts that changed after an entry, the last change first.
 func (s *attemptTable) slotsOf(x *site, after uint64) []uint64 {
 	var out []uint64
 	if after == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// onlooker is a broker's knowledge of its assignments: what AssignmentsSince
-// told it, less what it reported itself.
+// onlooker is a broker's knowledge of its assignments: what AssignmentsSince returned, without what the broker
+// reported itself.
 type onlooker struct {
 	seen  uint64
 	known map[command.AttemptRef]Assignment
@@ -30,7 +30,7 @@ func (f *onlooker) follow(s *State, site string) {
 	}
 }
 
-// reported takes what its site said of its attempts.
+// reported applies what its site reported about its attempts.
 func (f *onlooker) reported(s *State, site string, refs []command.AttemptRef) {
 	for _, ref := range refs {
 		if _, still := s.Assignment(site, ref); !still {
@@ -50,13 +50,14 @@ func orders(as []Assignment) (out []string) {
 
 func (f *onlooker) check(t tb, s *State, site string) {
 	f.follow(s, site)
-	if got, want := orders(slices.Collect(maps.Values(f.known))), orders(s.Assignments(site)); !slices.Equal(got, want) {
+	got, want := orders(slices.Collect(maps.Values(f.known))), orders(s.Assignments(site))
+	if !slices.Equal(got, want) {
 		t.Fatalf("entry %d: by what changed %s has\n%v\nand in all\n%v", s.index, site, got, want)
 	}
 }
 
-// TestChangesAddUp: who follows the changes at any moments, with the state
-// restored in between, knows what one who looks at everything knows.
+// TestChangesAddUp: an onlooker that follows the changes at any times, with the state restored in between,
+// knows the same as one that looks at everything.
 func TestChangesAddUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, realBounds())
@@ -91,8 +92,7 @@ func TestChangesAddUp(t *testing.T) {
 	})
 }
 
-// TestAssignmentsSinceIsShort: one change costs one assignment, whatever runs,
-// and a reported start none.
+// TestAssignmentsSinceIsShort: one change costs one assignment, whatever runs, and a reported start none.
 func TestAssignmentsSinceIsShort(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("a", w.offering("a", 100))

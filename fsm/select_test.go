@@ -10,8 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// TestAdmitsIsNaive compares the one walk over labels and selectors with a look at
-// each selector by itself.
+// TestAdmitsIsNaive compares the single walk over labels and selectors with checking each selector by itself.
 func TestAdmitsIsNaive(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -21,7 +20,12 @@ func TestAdmitsIsNaive(t *testing.T) {
 		}
 		var list []string
 		for range rapid.IntRange(0, 5).Draw(t, "selectors") {
-			r := command.Selector{Key: name.Draw(t, "key"), Not: rapid.Bool().Draw(t, "not"), Values: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), 0, 3, rapid.ID).Draw(t, "values")}
+			r := command.Selector{
+				Key: name.Draw(t, "key"), Not: rapid.Bool().Draw(t, "not"),
+				Values: rapid.SliceOfNDistinct(
+					rapid.SampledFrom([]string{"x", "y", "z"}), 0, 3, rapid.ID,
+				).Draw(t, "values"),
+			}
 			slices.Sort(r.Values)
 			list = append(list, r.String())
 		}
@@ -40,8 +44,8 @@ func TestAdmitsIsNaive(t *testing.T) {
 	})
 }
 
-// selecting has jobs of many requirements with sixteen selectors wait, and returns an
-// offer of machines of which each has labels of its own and satisfies fifteen of them.
+// selecting makes jobs of many requirements with sixteen selectors wait, and returns an offer of machines, each of
+// which has its own labels and satisfies fifteen of the selectors.
 func (w *world) selecting(site string, classes, machines int) *command.Offer {
 	var jobs []command.JobSpec
 	for i := range classes {
@@ -56,15 +60,16 @@ func (w *world) selecting(site string, classes, machines int) *command.Offer {
 	o := &command.Offer{Version: 1}
 	for i := range machines {
 		o.Machines = append(o.Machines, command.Machine{
-			Name: fmt.Sprintf("m%04d", i), Resources: command.Resources{MilliCPU: 1000}, Labels: command.Labels(fmt.Sprintf("hostname=h%04d,os=linux", i)),
+			Name: fmt.Sprintf("m%04d", i), Resources: command.Resources{MilliCPU: 1000},
+			Labels: command.Labels(fmt.Sprintf("hostname=h%04d,os=linux", i)),
 		})
 	}
 	return o
 }
 
-// TestSelectorsAreCounted: 250 requirements of sixteen selectors compared with 1000
-// machines that have labels of their own were one step each, and one entry of 360 ms. What
-// a class remembers of labels does not count, so a restored replica stops where others do.
+// TestSelectorsAreCounted: comparing 250 requirements of sixteen selectors with 1000 machines that have their own
+// labels used to be one step each, and one entry of 360 ms. What a class remembers of labels does not count, so a
+// restored replica stops where others do.
 func TestSelectorsAreCounted(t *testing.T) {
 	const classes, machines, bound = 20, 2 * verdicts, 3000
 	w := newWorld(t, params(), "a", "b")

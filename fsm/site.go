@@ -9,16 +9,16 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// site is a member of the federation. It is never removed: its account stays,
-// so that coming back under a clean name's cover gains nothing.
+// site is a member of the federation. It is never removed: its account stays, so that leaving and returning
+// does not clear it.
 type site struct {
 	id   int32 // position in State.sites
 	pos  int   // position in State.order
 	name string
 	node [16]byte
 
-	// Boots: the present process first, then earlier ones, so that a late
-	// duplicate of an old registration cannot depose its successor.
+	// boots has the current process first, then earlier ones, so that a late duplicate of an old
+	// registration cannot replace the newer one.
 	boots              [][16]byte
 	http, peer, gossip string
 	maxVersion         uint32
@@ -26,67 +26,67 @@ type site struct {
 	lostMs             int64           // log time of the loss, while state ≥ SiteGone
 	gone               bool            // its departure is over. Invariant: then nothing of it waits
 	missed             bool            // its machines may rest without need: see State.noteMissed
-	closed             command.Closure // why it lends nothing, as its broker says; of its present incarnation
+	closed             command.Closure // why it lends nothing, as its broker says; of its current incarnation
 
 	incarnation uint64         // Invariant: grows with each registration, by one within an epoch
 	floor       uint64         // results ≤ floor are forgotten
 	window      []answer       // sorted by seq, floor < seq ≤ floor+Window
-	windowEpoch uint64         // in which its array was copied: no snapshot shares that
+	windowEpoch uint64         // in which its array was copied: no snapshot shares it
 	registered  command.Result // of the latest Register
 
-	settled    uint64         // numbers below it that are not here are refused
+	settled    uint64         // smaller numbers that are not in the state are refused
 	maxNum     uint64         // greatest number seen
 	retired    store.NumRange // numbers ≥ settled whose jobs left
 	usageBatch uint64         // last batch of home runs
 	lastStart  uint64         // decision number of the latest start of its tasks
 
 	offerVersion uint64
-	offers       uint64     // offers ever installed; Invariant: only grows; lifts bars
-	machines     []*machine // that it offers, by name
+	offers       uint64     // offers ever installed; Invariant: only grows; an increase lifts bars
+	machines     []*machine // those it offers, by name
 	capacity     command.Resources
 	home         command.Resources
 
-	homeRan  sched.Int128 // ψ″ of home runs, in the row's own cell, too. Invariant: only grows
+	homeRan  sched.Int128 // ψ″ of home runs, which is also in the row's own cell. Invariant: only grows
 	row      []cell       // what its tasks used, by executor
 	rowEpoch uint64
 	waits    waitSite
 
-	// Derived. What a submission and an assignment touch stands together.
+	// The rest is derived. Fields that a submission and an assignment use stand together.
 	nums         map[uint64]uint64 // job number → seq
 	use          use
-	open         []opening            // its jobs that have not ended, by requirement; their order means nothing
+	open         []opening            // its jobs that have not ended, by requirement; their order has no meaning
 	openSeqs     store.Sorted[uint64] // its jobs that have not ended
 	lanes        []*lane              // with waiting tasks
-	counted      bool                 // these are matched. Invariant: present() between entries
+	counted      bool                 // its lanes are matched. Invariant: equal to present() between entries
 	leftNow      bool                 // it is in State.leavers. Invariant: false between entries
 	waiting      uint64               // tasks
 	cpu          int64                // milli-cores of waiting tasks
 	ended        store.Sorted[uint64] // seqs of its ended jobs by (endedMs, seq)
-	trimmed      int                  // so many of ended, from the first on, have no records
-	oldestMs     int64                // when the first of ended ended
+	trimmed      int                  // this many of ended, from the first on, have no records
+	oldestMs     int64                // when the first job in ended ended
 	keeperAt     int                  // position in State.keepers, while it has ended jobs
 	crowded      bool                 // it is in State.crowded
 	retiring     []uint64             // numbers of jobs that leave in this entry. Invariant: empty between entries
 	live         roster               // attempts here
 	changed      uint64               // entry of the last change that the site must see
-	taken        uint64               // entry that last took an attempt without its site's own report
+	taken        uint64               // entry that last took an attempt without its site's report
 	free         store.Fenwick        // by machine.pos: free milli-cores of machines that do not rest
-	stock        store.Fenwick        // the same of all machines not tried in this entry
+	stock        store.Fenwick        // the same for all machines not tried in this entry
 	heldFor      int                  // reservations for its jobs
-	heldMachines int                  // of its machines
+	heldMachines int                  // reservations of its machines
 	wokenAt      uint64               // entry in which all of its machines were last woken; see State.wake
-	former       map[string]*machine  // offered no more, while they are in use
+	former       map[string]*machine  // no longer offered, while they are in use
 	used         command.Resources    // sum over all machines of machine.used
-	reach        command.Resources    // likewise of machine.reach
+	reach        command.Resources    // sum over all machines of machine.reach
 	rank         sched.Rank           // as of entry rankAt
 	rankAt       uint64
 	account      sched.Account     // Projection.Started is not derived
 	exposed      command.Resources // sum over offered machines
-	most         command.Resources // greatest whole over offered machines, part by part
-	widest       command.Resources // likewise their exposed
+	most         command.Resources // greatest whole over offered machines, for each part
+	widest       command.Resources // the same for exposed
 	cancels      string            // the reason of what is cancelled at its broker
-	// holds are slots of attempts: those with wordHeld, and others. No slot is used again
-	// before the chore is done that they are for, because nothing is matched.
+	// holds are slots of attempts: those with wordHeld, and others. No slot is reused before the
+	// chore for them is done, because nothing is matched.
 	holds []uint64
 }
 
@@ -122,12 +122,12 @@ func (x *site) present() bool { return x.state == Alive || x.state == Suspected 
 // isFull reports whether the machine runs as many tasks as it may.
 func (m *machine) isFull() bool { return m.slots > 0 && m.tasks >= m.slots }
 
-// reach is the most that may run on the machine by its standing offer and by what
-// runs there: an offer may have made it less since that was assigned, or none.
+// reach returns the most that may run on the machine by its current offer and by what runs there: an offer may
+// have shrunk or withdrawn it since that was assigned.
 func (m *machine) reach() command.Resources { return m.exposed.Greater(m.used) }
 
-// use enters n tasks of a need on the machine, or takes them away if n is negative.
-// One that is offered no more is forgotten with its last task.
+// use adds n tasks with a need to the machine; n may be negative. A machine that is no longer offered is
+// forgotten with its last task.
 func (m *machine) use(need command.Resources, n int64) {
 	x, before := m.site, m.reach()
 	more := command.Resources{MilliCPU: n * need.MilliCPU, MemMiB: n * need.MemMiB, GPU: n * need.GPU}
@@ -139,15 +139,14 @@ func (m *machine) use(need command.Resources, n int64) {
 	}
 }
 
-// isFull reports whether a site gets nothing now: it has as many attempts as its next
-// registration can name, or could have more at once than a site may offer, because
-// tasks run on machines that it has renamed or made less. The ledger's sums are proven
-// for so much.
+// isFull reports whether a site gets nothing now: it has as many attempts as its next registration can name, or
+// more could run at once than a site may offer, because tasks run on machines that it has renamed or shrunk. The
+// ledger's sums are proven only up to that.
 func (s *fleet) isFull(x *site) bool {
 	return x.live.n >= s.bounds.held || !x.reach.FitsIn(s.bounds.site)
 }
 
-// room is what the state may still assign to the machine: nothing if it is full.
+// room returns what the state may still assign to the machine: nothing if it is full.
 func (m *machine) room() command.Resources {
 	if m.isFull() {
 		return command.Resources{}
@@ -159,9 +158,12 @@ func (m *machine) room() command.Resources {
 	}
 }
 
-// addSite makes room for a new member.
+// addSite adds a new member.
 func (s *fleet) addSite(name string) *site {
-	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), counted: true, cancels: CancelledAt(name), nums: map[uint64]uint64{}}
+	x := &site{
+		id: int32(len(s.sites)), name: strings.Clone(name), counted: true, cancels: CancelledAt(name),
+		nums: map[uint64]uint64{},
+	}
 	s.sites, s.byName[x.name] = append(s.sites, x), x
 	at, _ := slices.BinarySearchFunc(s.order, x.name, func(o *site, n string) int {
 		return strings.Compare(o.name, n)
@@ -170,8 +172,8 @@ func (s *fleet) addSite(name string) *site {
 	return x
 }
 
-// indexSites finds the places of all sites, and their totals, once for all that joined:
-// nothing is drawn between the commands of an entry.
+// indexSites computes the places of all sites, and their totals, once for all that joined: nothing is drawn
+// between the commands of an entry.
 func (s *fleet) indexSites() {
 	if !s.unindexed {
 		return
@@ -185,8 +187,8 @@ func (s *fleet) indexSites() {
 	}
 }
 
-// weighTotals enters a site's totals into the choice of a machine. Only sites that
-// are alive offer anything, and nothing while they are full.
+// weighTotals adds a site's totals to the weights for the choice of a machine. Only sites in state Alive offer
+// anything, and nothing while they are full.
 func (s *fleet) weighTotals(x *site) {
 	if s.unindexed {
 		return // all are weighed soon
@@ -204,7 +206,7 @@ func (s *fleet) weighTotals(x *site) {
 	s.stock.Set(x.pos, x.stock.Total())
 }
 
-// weights are an offered machine's in x.free and x.stock.
+// weights returns an offered machine's weights in x.free and x.stock.
 func (m *machine) weights() (free, stock int64) {
 	if m.tried {
 		return 0, 0
@@ -216,7 +218,7 @@ func (m *machine) weights() (free, stock int64) {
 	return free, stock
 }
 
-// weigh recomputes a machine's weights after its room or rest changed.
+// weigh recomputes a machine's weights after its room changed or it began or ceased to rest.
 func (s *fleet) weigh(m *machine) {
 	if m.offered {
 		free, stock := m.weights()
@@ -226,7 +228,7 @@ func (s *fleet) weigh(m *machine) {
 	s.weighTotals(m.site)
 }
 
-// weighSite recomputes a whole site.
+// weighSite recomputes the weights of a whole site.
 func (s *fleet) weighSite(x *site) {
 	x.free.Reset(len(x.machines))
 	x.stock.Reset(len(x.machines))
@@ -239,8 +241,8 @@ func (s *fleet) weighSite(x *site) {
 	s.weighTotals(x)
 }
 
-// rouse makes a machine worth trying again: its room grew, or it is held anew,
-// or no more. If a pass that is cut has been there, it waits for the next one.
+// rouse makes a machine worth trying again: its room grew, or its reservation changed. If a pass that is cut
+// has already drawn it, it waits for the next pass.
 func (s *matching) rouse(m *machine) {
 	m.resting = false
 	if m.pass == s.pass && !s.drawing {

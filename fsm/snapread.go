@@ -11,34 +11,36 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// snapReader reads what snapWriter wrote. It never trusts a number: every count
-// is bounded and memory grows with bytes that were really read. The first
-// fault sticks; reads after it return zeros.
+// snapReader reads what snapWriter wrote. It never trusts a number: every count is bounded, and memory grows with
+// bytes that were really read. After the first fault all reads return zeros.
 type snapReader struct {
 	in      *bufio.Reader
 	hash    hash.Hash
-	seen    []byte // read but not hashed yet
+	seen    []byte // read but not yet hashed
 	err     error
 	classes []*class
 	loads   []*payload
 	labels  []command.Labels
 	known   map[command.Labels]bool // those in labels
 	fresh   map[*class]freshness    // see freshAgain
-	busy    map[int32]bool          // sites with a chore or none, of those asked about
+	busy    map[int32]bool          // of the sites asked about: whether they have a chore
 }
 
 func newSnapReader(in io.Reader) *snapReader {
-	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New(), known: map[command.Labels]bool{}, fresh: map[*class]freshness{}, busy: map[int32]bool{}}
+	return &snapReader{
+		in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New(),
+		known: map[command.Labels]bool{}, fresh: map[*class]freshness{}, busy: map[int32]bool{},
+	}
 }
 
-// fail notes the first fault.
+// fail records the first fault.
 func (r *snapReader) fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%w: "+format, append([]any{ErrBadSnapshot}, args...)...)
 	}
 }
 
-// check fails with what if ok is false.
+// check fails with the text what if ok is false.
 func (r *snapReader) check(ok bool, what string) {
 	if !ok {
 		r.fail("%s", what)
@@ -66,7 +68,7 @@ func (r *snapReader) drain() {
 	r.seen = r.seen[:0]
 }
 
-// uint reads a varint in its shortest form, the only one that is written.
+// uint reads a varint in its shortest form, the only form that is written.
 func (r *snapReader) uint() (v uint64) {
 	for shift := 0; ; shift += 7 {
 		b := r.byte()

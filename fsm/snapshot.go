@@ -14,25 +14,25 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// snapshotMagic starts every snapshot; the last byte is the format's version.
+// snapshotMagic begins every snapshot; the last byte is the format's version.
 const snapshotMagic = "cloudshare-state\x0b"
 
-// HashFormat names what the hash of a state is taken over. Equal states have equal
-// hashes within one format only.
+// HashFormat names the form over which the hash of a state is computed. Equal states have equal hashes only
+// within one format.
 const HashFormat = snapshotMagic
 
-// Frozen is a state at one entry. It is safe for use beside Apply on the state
-// it came from, and by several goroutines.
+// Frozen is a state at one entry. It may be used while Apply runs on the state that it came from, and by several
+// goroutines.
 type Frozen struct {
 	scalars
 	sites        []frozenSite
 	jobs         store.Pages[job]
 	attempts     store.Pages[attempt]
 	reservations store.Sorted[reservation]
-	waits        *frozenWaits // nil unless the policy is one by projected waits
+	waits        *frozenWaits // nil unless the policy uses projected waits
 	chores       []chore
 	search       *search
-	fresh        map[*class]freshness // of those that are
+	fresh        map[*class]freshness // of those that are fresh
 	pass         uint64
 }
 
@@ -55,16 +55,15 @@ type frozenSite struct {
 	offered []machine
 }
 
-// Snapshot returns a point-in-time copy without copying jobs: later writes copy
-// the pages they touch. It changes the state (not its content), so it must not
-// run beside any other method.
+// Snapshot returns a point-in-time copy without copying jobs: later writes copy the pages that they touch. It
+// changes the state (not its content), so it must not run at the same time as any other method.
 func (s *State) Snapshot() *Frozen {
 	f := s.freeze()
 	s.epoch++
 	return f
 }
 
-// freeze is Snapshot for as long as nobody writes.
+// freeze is Snapshot for a copy that is used only while nobody writes.
 func (s *State) freeze() *Frozen {
 	f := &Frozen{
 		scalars: scalars{
@@ -87,17 +86,16 @@ func (s *State) freeze() *Frozen {
 	return f
 }
 
-// Hash is the SHA-256 of the canonical snapshot: equal states, and only they,
-// have equal hashes.
+// Hash returns the SHA-256 of the canonical snapshot: equal states, and only they, have equal hashes.
 func (s *State) Hash() [32]byte { return s.freeze().Hash() }
 
-// Index is the number of the entry the copy was taken after.
+// Index returns the number of the entry after which the copy was taken.
 func (f *Frozen) Index() uint64 { return f.index }
 
-// Release lets the copy's memory go. The copy must not be used afterwards.
+// Release frees the copy's memory. The copy must not be used afterwards.
 func (f *Frozen) Release() { *f = Frozen{} }
 
-// Hash is the state's hash.
+// Hash returns the state's hash.
 func (f *Frozen) Hash() [32]byte {
 	w := newSnapWriter(io.Discard)
 	f.encode(w)
@@ -115,8 +113,7 @@ func (f *Frozen) Write(out io.Writer) error {
 	return w.err
 }
 
-// snapWriter writes primitives and hashes what it writes. Its first error
-// sticks.
+// snapWriter writes primitives and hashes what it writes. After its first error it keeps that error.
 type snapWriter struct {
 	out     *bufio.Writer
 	hash    hash.Hash
@@ -125,7 +122,7 @@ type snapWriter struct {
 	classes map[*class]uint64
 	loads   map[*payload]uint64
 	labels  map[command.Labels]uint64
-	search  *search // under way, or nil
+	search  *search // in progress, or nil
 	fresh   map[*class]freshness
 	pass    uint64
 }
@@ -185,8 +182,8 @@ func (w *snapWriter) texts(vs []string) {
 	}
 }
 
-// encode writes the state, with nothing in it that depends on how the state
-// came about: no addresses, no map order, no derived data.
+// encode writes the state, with nothing in it that depends on how the state came about: no addresses, no map
+// order, no derived data.
 func (f *Frozen) encode(w *snapWriter) {
 	w.scratch = append(w.scratch, snapshotMagic...)
 	w.search, w.fresh, w.pass = f.search, f.fresh, f.pass
@@ -236,7 +233,8 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 	w.bool(p.PreferOwn)
 	w.bool(p.FixedOrder)
 	w.bool(p.ClaimedHome)
-	w.int(p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs, p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs, p.LeaseMs, p.MarginMs)
+	w.int(p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs)
+	w.int(p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs, p.LeaseMs, p.MarginMs)
 	f.encodeLong(w)
 }
 
@@ -324,8 +322,8 @@ func (j *job) encode(w *snapWriter, live []*attempt) {
 	}
 }
 
-// isFirst writes the number of what several have in common, and reports whether it
-// is the first time: then the thing itself follows.
+// isFirst writes the number of an object that several share, and reports whether it is written for the first time:
+// then the object itself must follow.
 func isFirst[T comparable](w *snapWriter, numbers map[T]uint64, x T) bool {
 	no, ok := numbers[x]
 	if !ok {
@@ -391,7 +389,8 @@ func (w *snapWriter) bars(bars []bar) {
 }
 
 func (a *attempt) encode(w *snapWriter) {
-	w.uint(uint64(a.task), uint64(a.attempt), a.token, uint64(a.site), uint64(a.failures), uint64(a.losses), uint64(a.doubts))
+	w.uint(uint64(a.task), uint64(a.attempt), a.token, uint64(a.site))
+	w.uint(uint64(a.failures), uint64(a.losses), uint64(a.doubts))
 	w.uint(uint64(a.phase), uint64(a.phaseBefore))
 	w.text(a.machine.name)
 	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs, a.boundMs, a.stopMs)

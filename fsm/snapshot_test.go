@@ -7,8 +7,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// TestSnapshotBesideApply writes a snapshot while entries change everything it
-// shows (run it with -race), and finds the state it was taken of.
+// TestSnapshotBesideApply writes a snapshot while entries change everything in it (run it with -race), and
+// finds the state of which it was taken.
 func TestSnapshotBesideApply(t *testing.T) {
 	w := busy(t)
 	for range 30 {
@@ -38,11 +38,18 @@ func (w *world) churn() {
 	w.must("a", w.offering("a", 3, 2, 1))
 	w.submit("c", w.job("c", 5), w.job("c", 1))
 	as := w.s.Assignments("a")
-	w.must("a", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: as[0].AttemptRef, DelayMs: 3}, {AttemptRef: as[1].AttemptRef, DelayMs: 3}}})
-	w.must("a", &command.Complete{Attempts: []command.Ended{ended(as[0], command.Succeeded, 9), ended(as[1], command.Failed, 9)}})
+	w.must("a", &command.Started{Attempts: []command.StartedAttempt{
+		{AttemptRef: as[0].AttemptRef, DelayMs: 3}, {AttemptRef: as[1].AttemptRef, DelayMs: 3},
+	}})
+	w.must("a", &command.Complete{Attempts: []command.Ended{
+		ended(as[0], command.Succeeded, 9), ended(as[1], command.Failed, 9),
+	}})
 	w.must("a", &command.Decline{Attempts: []command.AttemptRef{as[2].AttemptRef}})
 	w.must("c", &command.Cancel{Job: command.JobID{Site: "c", Num: w.num["c"]}, Task: -1})
-	w.must("a", &command.Usage{Batch: w.s.byName["a"].usageBatch + 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1}, RunMs: 2}}})
+	w.must("a", &command.Usage{
+		Batch: w.s.byName["a"].usageBatch + 1,
+		Rows:  []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1}, RunMs: 2}},
+	})
 	w.register("b")
 	w.must("b", w.offering("b", 2))
 }

@@ -17,9 +17,9 @@ func collect[T any](all iter.Seq[*T]) (out []T) {
 
 func values[T any](l *store.Sorted[T]) []T { return collect(l.All()) }
 
-// TestNoListOfAJobIsOneArray has 2000 tasks of a job end apart, of which others return,
-// and as many jobs of one task return and be barred: each list is in pieces. One array of
-// 40,000 ends, into which the reports of one entry inserted 25,000, took 0.4 s of it.
+// TestNoListOfAJobIsOneArray makes 2000 tasks of a job end apart, while others return, and as many jobs of one task
+// return and be barred: each list is in pieces. With one array of 40,000 ends, into which the reports of one entry
+// inserted 25,000, that took 0.4 s of the entry.
 func TestNoListOfAJobIsOneArray(t *testing.T) {
 	const n = 2000
 	w := newWorld(t, params(), "a", "b", "c")
@@ -59,8 +59,8 @@ func TestNoListOfAJobIsOneArray(t *testing.T) {
 	w.reborn()
 }
 
-// TestDepartureLooksAtOwnJobs has a site with one waiting job leave for good beside one
-// that has many: the work is its own.
+// TestDepartureLooksAtOwnJobs makes a site with one waiting job leave permanently, next to one that has many: only
+// its own jobs are work.
 func TestDepartureLooksAtOwnJobs(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	for range 500 {

@@ -7,72 +7,70 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// Bounds of the replicated state. They are constants of the apply version:
-// every member must refuse the same submissions.
+// Bounds of the replicated state. They are constants of the apply version: every member must refuse the same
+// submissions.
 const (
 	// MaxShapes bounds the different requirements of one site's open jobs.
 	MaxShapes = 256
 	// MaxMembers bounds the sites that ever registered.
 	MaxMembers = 10_000
-	// MaxLosses ends a task: one that kills its site must not walk through all.
+	// MaxLosses is the number of losses that ends a task: one that kills its site must not do so to all.
 	MaxLosses = 5
-	// DetailTasks: a job with at most so many tasks keeps a record of each ended
-	// task; a larger one keeps runs of equal ends only.
+	// DetailTasks is the greatest size of a job that keeps a record of each ended task; a larger one
+	// keeps only runs of equal ends.
 	DetailTasks = 10_000
-	// stopMs is how long a task stays in stopping without a word of its site: far
-	// longer than any grace of a handler, and than a broker takes to restart.
+	// stopMs is how long a task stays in stopping without a report from its site: far longer than any
+	// handler's grace period, and than a broker takes to restart.
 	stopMs = 600_000
 	// maxRetire bounds how many jobs leave in one entry.
 	maxRetire = 8192
-	// maxSteps are some 20 to 40 ms: see steps.go.
+	// maxSteps is some 20 to 40 ms: see steps.go.
 	maxSteps = 1 << 19
 )
 
 // Errors of the state.
 var (
-	// ErrNameTaken: another data directory owns the site's name, or this one
-	// owns another name.
+	// ErrNameTaken means that another data directory owns the site's name, or this one owns another name.
 	ErrNameTaken = errors.New("name taken")
-	// ErrUnknownCommand: an entry holds what this version does not know. The
-	// node must stop: skipping it would make replicas differ.
+	// ErrUnknownCommand means that an entry holds what this version does not know. The node must stop:
+	// skipping it would make replicas differ.
 	ErrUnknownCommand = errors.New("unknown command")
-	// ErrNewVersion: the federation goes by an apply version that this code does
-	// not know. The node must stop: it would compute another state.
+	// ErrNewVersion means that an apply version is in force that this code does not know. The node must
+	// stop: it would compute another state.
 	ErrNewVersion = errors.New("apply version not known")
-	// ErrPolicySites: see State.CanUse.
+	// ErrPolicySites is returned by State.CanUse.
 	ErrPolicySites = errors.New("too many sites for the policy")
-	// ErrBadSnapshot: bytes that no State of a known version wrote.
+	// ErrBadSnapshot means bytes that no State of a known version wrote.
 	ErrBadSnapshot = errors.New("bad snapshot")
 )
 
-// State is the federation after some entry. It is not safe for concurrent use;
-// methods that do not say that they change it never do, not even hidden.
+// State is the federation after some entry. It is not safe for concurrent use. Methods that do not say that they
+// change it never do, not even internally.
 //
-// What matching needs (queues, free capacity, accounts, indexes) is derived
-// from the rest and rebuilt by Restore, so it is in no snapshot.
+// What matching needs (queues, free capacity, accounts, indexes) is derived from the rest and rebuilt by Restore,
+// so it is in no snapshot.
 //
-// It is made of layers, each of which knows those below: see layers.go. Its own methods
-// execute commands and do what is left to later entries.
+// It is made of layers, each of which embeds those below: see layers.go. Its own methods execute commands and do
+// the work that is left to later entries.
 type State struct {
 	views
-	seed uint64 // of the choice of machines
 
-	parkedUntil int64   // no lost site's departure ends at an earlier log time; 0 = none does
-	chores      []chore // work that is left for the next entries, in the order in which it is done; see long.go
+	parkedUntil int64   // no lost site's departure ends at an earlier log time; 0 = none ends
+	chores      []chore // work left for the next entries, in the order in which it is done; see long.go
 
 	// Derived.
-	next       uint32              // what NextVersion was since a site last came or went, 0 = not looked for
+	next       uint32              // NextVersion since a site last joined, left or registered, 0 = not computed
 	newParams  bool                // parameters were set in this entry. Invariant: false between entries
-	retiring   []*site             // those of which jobs leave in this entry. Invariant: empty between entries
-	left       store.Heap[pending] // what chores[0] has before it of what has been gathered
-	gathering  bool                // that has begun
+	retiring   []*site             // sites of which jobs leave in this entry. Invariant: empty between entries
+	left       store.Heap[pending] // gathered attempts that chores[0] has not yet treated
+	gathering  bool                // gathering has begun
 	gathered   bool                // and is done
 	prolonging bool                // attempts have outlived their lengths; see State.prolong
 
-	raised uint32 // version from the next entry on, 0 = as before; no part of the state
+	raised uint32 // version from the next entry on, 0 = unchanged; not part of the state
 }
 
-// taskKey names a task inside the state.
+// taskKey identifies a task inside the state.
 type taskKey struct {
 	seq  uint64
 	task uint32
@@ -86,12 +84,13 @@ func newState(b bounds) *State {
 	s.bounds, s.limits, s.nextSeq, s.pass = b, b.limitsOf(0), 1, 1
 	s.byName, s.byNode = map[string]*site{}, map[[16]byte]*site{}
 	s.classes, s.payloads, s.labelSets = map[string]*class{}, map[string]*payload{}, map[command.Labels]*labelSet{}
-	s.live, s.leftovers, s.held, s.cancelling = map[taskKey]uint64{}, map[leftKey]uint64{}, map[uint64]*machine{}, map[uint64]bool{}
+	s.live, s.leftovers = map[taskKey]uint64{}, map[leftKey]uint64{}
+	s.held, s.cancelling = map[uint64]*machine{}, map[uint64]bool{}
 	s.makeHeaps()
 	return s
 }
 
-// makeHeaps gives the heaps their orders. Those of attempts and sites know where each stands.
+// makeHeaps sets the orders of the heaps. Entries of those of attempts and sites know their places.
 func (s *State) makeHeaps() {
 	s.left.Before = (*pending).isBefore
 	s.keepers = store.Heap[*site]{
@@ -104,29 +103,28 @@ func (s *State) makeHeaps() {
 	}
 }
 
-// Index is the number of the last entry applied.
+// Index returns the number of the last entry applied.
 func (s *clock) Index() uint64 { return s.index }
 
-// Time is the log time, milliseconds since genesis.
+// Time returns the log time, in milliseconds since genesis.
 func (s *clock) Time() int64 { return s.time }
 
-// Term is the greatest leader's term seen.
+// Term returns the greatest leader's term seen.
 func (s *clock) Term() uint64 { return s.term }
 
-// Federation is the uuid given at genesis, zero before.
-func (s *views) Federation() [16]byte { return s.federation }
+// Federation returns the uuid given at genesis, zero before.
+func (s *clock) Federation() [16]byte { return s.federation }
 
-// CreatedMs is the genesis date in unix milliseconds, for people.
-func (s *views) CreatedMs() int64 { return s.createdMs }
+// CreatedMs returns the genesis date in unix milliseconds, for people to read.
+func (s *clock) CreatedMs() int64 { return s.createdMs }
 
-// Params are the parameters in force.
+// Params returns the parameters in force.
 func (s *clock) Params() command.Params { return s.params }
 
-// quanta turns log milliseconds into the utilities' unit.
+// quanta converts log milliseconds to the unit of the utilities.
 func (s *clock) quanta(ms int64) int64 { return ms / s.params.QuantumMs }
 
-// weight is the charge rate of a task, per quantum, at the rates in force. It
-// is at most MaxTaskWeight.
+// weight returns the charge rate of a task, per quantum, at the rates in force. It is at most MaxTaskWeight.
 func (s *clock) weight(r command.Resources) int64 {
 	return r.MilliCPU*s.params.RateCPU + r.MemMiB*s.params.RateMem + r.GPU*s.params.RateGPU
 }

@@ -2,38 +2,38 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// What costs how many steps. A step is about 20 ns on the machine of the figures in
-// test/bench; what matters is that all members count alike, so only what follows
-// from the entries is counted: never how a derived list happens to lie in memory.
+// What costs how many steps. A step is about 20 ns on the machine of the figures in test/bench. All members must
+// count alike, so only what follows from the entries is counted, never how a derived list happens to lie in
+// memory.
 const (
-	stepLook    = 1  // at a class, a machine, a lane or a job
-	stepRule    = 1  // of a selector compared with a machine's labels
-	stepDraw    = 16 // of a machine
-	stepSort    = 8  // of what a site runs, when a chore puts it in order, and again when it comes to it
-	stepReset   = 4  // of a machine, when a pass ends
-	stepStop    = 16 // of a live attempt
-	stepBegin   = 8  // of a job, in what a policy by projected waits counts
-	stepProlong = 48 // of an attempt that outlived its estimate
-	stepEnd     = 48 // of what waits: one job, range or returned task
-	stepAssign  = 64 // of a task
-	stepSettle  = 64 // of an attempt
+	stepLook    = 1  // examining a class, a machine, a lane or a job
+	stepRule    = 1  // comparing a selector with a machine's labels
+	stepDraw    = 16 // drawing a machine
+	stepSort    = 8  // an attempt of a site, when a chore sorts it, and again when the chore treats it
+	stepReset   = 4  // a machine, when a pass ends
+	stepStop    = 16 // a live attempt
+	stepBegin   = 8  // a job, as a policy of projected waits begins to count it
+	stepProlong = 48 // an attempt that outlived its estimate
+	stepEnd     = 48 // something that waits: one job, range or returned task
+	stepAssign  = 64 // a task
+	stepSettle  = 64 // an attempt
 
-	stepTurn = 4 // looks that a lane takes when a site's lanes are put in order
+	stepTurn = 4 // steps for a lane when a site's lanes are sorted
 
-	needsAStep  = 4 // needs that a need is compared with in one step
-	labelsAStep = 4 // labels of a machine that a walk along them passes in one step
+	needsAStep  = 4 // needs that are compared with a need in one step
+	labelsAStep = 4 // labels of a machine that are walked in one step
 )
 
-// Steps are what one entry, or one command in it, took.
+// Steps is what one entry, or one command in it, took.
 type Steps struct {
 	Used  uint64 // of the last entry
-	Bound uint64 // beyond it an entry puts work off; what its own commands name is done in any case
-	// Worst of one command since the state was made, by its kind; 0 stands for what no
-	// command does: stop bounds that pass, work that was put off, matching, reservations.
+	Bound uint64 // beyond it an entry defers work; what its own commands name is done in any case
+	// Worst is the most that one command took since the state was created, by its kind; 0 stands for what
+	// no command does: stop bounds that pass, deferred work, matching, reservations.
 	Worst [command.LastKind + 1]uint64
 }
 
-// Steps tells how much work entries were.
+// Steps returns how much work entries were.
 func (s *views) Steps() Steps {
 	return Steps{Used: s.steps.used, Bound: s.bounds.steps, Worst: s.steps.worst}
 }
@@ -41,15 +41,15 @@ func (s *views) Steps() Steps {
 // counter counts the steps of one entry.
 type counter struct {
 	used  uint64
-	limit uint64 // work that can be put off ends here
-	since uint64 // used when the command under way began
+	limit uint64 // work that can be deferred ends here
+	since uint64 // used when the current command began
 	worst [command.LastKind + 1]uint64
 }
 
-// begin starts the count of an entry.
+// begin begins the count of an entry.
 func (c *counter) begin(bound uint64) { c.used, c.since, c.limit = 0, 0, bound }
 
-// ended notes what was counted since the last call as a command's, or as nobody's.
+// ended attributes what was counted since the last call to a kind of command, or to none.
 func (c *counter) ended(k command.Kind) {
 	if n := c.used - c.since; n > c.worst[k] {
 		c.worst[k] = n
@@ -57,9 +57,9 @@ func (c *counter) ended(k command.Kind) {
 	c.since = c.used
 }
 
-// spare has at least a quarter of the bound left for what can be put off, however
-// much the entry's commands took: so it never stands still.
+// spare leaves at least a quarter of the bound for what can be deferred, however much the entry's commands took,
+// so that deferred work always proceeds.
 func (c *counter) spare(bound uint64) { c.limit = max(bound, c.used+bound/4) }
 
-// spent reports whether what is left is for later entries.
+// spent reports whether the remaining work is for later entries.
 func (c *counter) spent() bool { return c.used >= c.limit }

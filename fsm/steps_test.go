@@ -7,8 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// heldWorld has b run many tasks of a that are not returned at a hint; c runs two that
-// are.
+// heldWorld makes b run many tasks of a that are not requeued at a hint; c runs two that are.
 func heldWorld(t *testing.T, tasks uint32) *world {
 	t.Helper()
 	w := newWorld(t, params(), "a", "b", "c")
@@ -19,11 +18,10 @@ func heldWorld(t *testing.T, tasks uint32) *world {
 	return w
 }
 
-// TestAChoreIsCutWhileItPutsInOrder has chores begin at a site that runs much, several in
-// an entry: putting that in order is cut like all other work. It was once done whole when
-// a chore began, and an entry with 25 lost sites took twice its bound of steps. What
-// changes meanwhile is treated once, and on replicas that are restored between the steps
-// are the same.
+// TestAChoreIsCutWhileItPutsInOrder begins chores at a site that runs much, several in an entry: sorting is
+// cut like all other work. It used to be done as a whole when a chore began, and an entry with 25 lost
+// sites took twice its bound of steps. What changes meanwhile is treated once, and replicas that are
+// restored between the steps stay the same.
 func TestAChoreIsCutWhileItPutsInOrder(t *testing.T) {
 	const tasks, bound = 2000, 3000
 	w := heldWorld(t, tasks)
@@ -48,8 +46,12 @@ func TestAChoreIsCutWhileItPutsInOrder(t *testing.T) {
 		}
 		var more []command.Command
 		if n < 20 { // changed while they are gathered, and ended
-			more = append(more, w.cmd("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: refs[8*n].AttemptRef, BoundMs: 1000}}}))
-			more = append(more, w.cmd("b", &command.Complete{Attempts: []command.Ended{ended(refs[8*n+4], command.Succeeded, 1)}}))
+			more = append(more, w.cmd("b", &command.Bound{Attempts: []command.BoundAttempt{{
+				AttemptRef: refs[8*n].AttemptRef, BoundMs: 1000,
+			}}}))
+			more = append(more, w.cmd("b", &command.Complete{Attempts: []command.Ended{ended(
+				refs[8*n+4], command.Succeeded, 1,
+			)}}))
 		}
 		w.one(w.s, bound, more...)
 		w.one(twin, bound, more...)
@@ -70,8 +72,7 @@ func TestAChoreIsCutWhileItPutsInOrder(t *testing.T) {
 	}
 }
 
-// TestAPassCountsWhatItResets has a pass over many machines end in an entry that does
-// little else.
+// TestAPassCountsWhatItResets ends a pass over many machines in an entry that does little else.
 func TestAPassCountsWhatItResets(t *testing.T) {
 	const machines = 300
 	w := newWorld(t, params(), "a")
@@ -91,9 +92,9 @@ func TestAPassCountsWhatItResets(t *testing.T) {
 	}
 }
 
-// TestALaterRegistrationLooksAtWhatWasHeld has a site register again while its former
-// registration is not acted on: it looks at what that held, not at all that the site runs.
-// The second was once done for each registration of an entry, and nothing bounded it.
+// TestALaterRegistrationLooksAtWhatWasHeld registers a site again while its former registration is not yet
+// acted on. That examines what the former one held, not everything that the site runs, which used to happen
+// for each registration of an entry without a bound.
 func TestALaterRegistrationLooksAtWhatWasHeld(t *testing.T) {
 	w := heldWorld(t, 20_000)
 	var refs []command.AttemptRef

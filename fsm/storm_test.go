@@ -7,12 +7,12 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// Some commands take a few bytes and are about all that a site has: an entry has room for
-// tens of thousands of them. These tests give a state a storm of each.
+// Some commands take a few bytes and concern everything that a site has: an entry has room for tens of thousands of
+// them. These tests give a state a storm of each.
 
-// TestOffersLookAtNoFormerMachines has a site offer nothing, again and again, while tasks
-// run on machines that it offered before. Each offer went through all these: 30,000 in an
-// entry, beside 10,000 machines, took 22 s.
+// TestOffersLookAtNoFormerMachines makes a site repeatedly offer nothing while tasks run on machines that
+// it offered before. Each offer used to examine all these: 30,000 offers in an entry, with 10,000 machines,
+// took 22 s.
 func TestOffersLookAtNoFormerMachines(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1, 1, 1))
@@ -37,8 +37,8 @@ func TestOffersLookAtNoFormerMachines(t *testing.T) {
 	w.check()
 }
 
-// TestTogglesWakeMachinesOnce has a site be suspected and heard again a thousand times in
-// one entry: each time all its machines were woken, 20,000 times 10,000 of them in 3 s.
+// TestTogglesWakeMachinesOnce makes a site suspected and heard again a thousand times in one entry. Each
+// time all its machines used to be woken: 20,000 times 10,000 of them took 3 s.
 func TestTogglesWakeMachinesOnce(t *testing.T) {
 	const machines, toggles = 200, 1000
 	w := newWorld(t, params(), "a", "b")
@@ -54,8 +54,8 @@ func TestTogglesWakeMachinesOnce(t *testing.T) {
 	w.check()
 }
 
-// TestAWokenSiteTakesWhatCame: a site that is suspected and heard again twice in an entry
-// takes what has come between these.
+// TestAWokenSiteTakesWhatCame: a site that is suspected and heard again twice in an entry takes what came
+// in between.
 func TestAWokenSiteTakesWhatCame(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1))
@@ -71,9 +71,8 @@ func TestAWokenSiteTakesWhatCame(t *testing.T) {
 	w.check()
 }
 
-// TestHintsLookAtFewChores has a site be suspected and heard again, again and again, while
-// the cancels of very many jobs are left. Each hint looked for its opposite among all:
-// 20,000 beside 285,000 took 2 s.
+// TestHintsLookAtFewChores makes a site repeatedly suspected and heard again while the cancels of very many
+// jobs are left. Each hint used to search all of them for its opposite: 20,000 among 285,000 took 2 s.
 func TestHintsLookAtFewChores(t *testing.T) {
 	const jobs, toggles = 2000, 50
 	w := newWorld(t, params(), "a", "b")
@@ -89,7 +88,8 @@ func TestHintsLookAtFewChores(t *testing.T) {
 		hints[i] = i%2 == 0
 	}
 	w.one(w.s, 1, w.hintCommands("b", hints...)...)
-	if used, most := w.s.Steps().Used, uint64(toggles*(hintLooks+2)+stepEnd+stepLook); len(w.s.chores) < jobs/2 || used > most {
+	if used, most := w.s.Steps().Used, uint64(toggles*(hintLooks+2)+stepEnd+stepLook); len(w.s.chores) < jobs/2 ||
+		used > most {
 		t.Errorf("%d toggles beside %d chores took %d steps, at most %d were to be", toggles, len(w.s.chores), used, most)
 	}
 	w.apply()
@@ -98,15 +98,17 @@ func TestHintsLookAtFewChores(t *testing.T) {
 	}
 }
 
-// TestCommandsComeBackwards has a site's commands come the last one first, with a snapshot
-// taken between: each was put before all others in a list of its own, 40,000 in an entry
-// in 1.1 s.
+// TestCommandsComeBackwards sends a site's commands in reverse order, with a snapshot taken in between.
+// Each used to be inserted before all others in a new list: 40,000 in an entry took 1.1 s.
 func TestCommandsComeBackwards(t *testing.T) {
 	const n = 20
 	w := newWorld(t, params(), "a", "b")
 	var cmds []command.Command
 	for i := range uint64(n) {
-		cmds = append(cmds, command.Command{ID: command.ID{Site: "a", Incarnation: 1, Seq: n - i}, Body: &command.Close{Why: command.Closure(i % 5)}})
+		cmds = append(cmds, command.Command{
+			ID:   command.ID{Site: "a", Incarnation: 1, Seq: n - i},
+			Body: &command.Close{Why: command.Closure(i % 5)},
+		})
 	}
 	w.apply(cmds[:n/2]...)
 	f := w.s.Snapshot()
@@ -120,15 +122,16 @@ func TestCommandsComeBackwards(t *testing.T) {
 		t.Errorf("%d results, copied in epoch %d of %d", len(x.window), x.windowEpoch, epoch)
 	}
 	for i := range uint64(n) {
-		if r, ok := w.s.Result(command.ID{Site: "a", Incarnation: 1, Seq: i + 1}); !ok || r.Code != command.OK || x.window[i].seq != i+1 {
+		if r, ok := w.s.Result(command.ID{Site: "a", Incarnation: 1, Seq: i + 1}); !ok || r.Code != command.OK ||
+			x.window[i].seq != i+1 {
 			t.Errorf("command %d: %+v, %v", i+1, r, ok)
 		}
 	}
 	w.reborn()
 }
 
-// TestReservationsEndOneByOne has reservations end in an order of their own. Each walked
-// along all: the jobs of 50,000 were cancelled in one entry in 8.5 s.
+// TestReservationsEndOneByOne ends reservations in an order of their own. Each end used to walk along all:
+// cancelling the jobs of 50,000 in one entry took 8.5 s.
 func TestReservationsEndOneByOne(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 1000
@@ -167,8 +170,8 @@ func TestReservationsEndOneByOne(t *testing.T) {
 	w.check()
 }
 
-// TestSitesHeedTheLastParameters: parameters that are set several times in an entry come to
-// the sites once. 20,000 times with 9000 sites took 10 s.
+// TestSitesHeedTheLastParameters: parameters that are set several times in an entry are applied to the sites once.
+// 20,000 times with 9000 sites took 10 s.
 func TestSitesHeedTheLastParameters(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	o := w.offering("b", 2)
@@ -199,7 +202,7 @@ func TestSitesHeedTheLastParameters(t *testing.T) {
 	w.check()
 }
 
-// returns has a site leave and register again, n times.
+// returns makes a site leave and register again, n times.
 func (w *world) returns(site string, n int) (cmds []command.Command) {
 	for range n {
 		cmds = append(cmds, w.cmd(site, &command.Leave{}), w.registration(site, nil, nil))
@@ -208,9 +211,9 @@ func (w *world) returns(site string, n int) (cmds []command.Command) {
 	return cmds
 }
 
-// TestReturnsAreCountedOnce has a site with many lanes that others declined leave and
-// register again, again and again in one entry. Each time the lanes were counted away and
-// back: 200 times 256 lanes that 100 sites had declined took 1.3 s.
+// TestReturnsAreCountedOnce makes a site with many lanes that others declined leave and register again
+// repeatedly in one entry. Each time the lanes used to be counted out and in: 200 times 256 lanes that 100
+// sites had declined took 1.3 s.
 func TestReturnsAreCountedOnce(t *testing.T) {
 	const lanes, pairs = 50, 100
 	w := newWorld(t, params(), "a", "b", "c")
@@ -244,8 +247,8 @@ func TestReturnsAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestWorkBetweenReturns: what a site submits, cancels or gets back between its returns in
-// one entry is matched as in entries of their own.
+// TestWorkBetweenReturns: what a site submits, cancels or gets back between its returns in one entry is
+// matched as in separate entries.
 func TestWorkBetweenReturns(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1, 1))
@@ -270,8 +273,8 @@ func TestWorkBetweenReturns(t *testing.T) {
 	}
 }
 
-// TestSitesJoinInOneEntry: sites that join in an entry are put in order once, and offer in
-// it. One by one 9000 took a second.
+// TestSitesJoinInOneEntry: sites that join in an entry are sorted once, and can offer in the same entry.
+// One by one, 9000 took a second.
 func TestSitesJoinInOneEntry(t *testing.T) {
 	w := newWorld(t, params(), "m")
 	w.submit("m", w.job("m", 3))
@@ -290,8 +293,8 @@ func TestSitesJoinInOneEntry(t *testing.T) {
 	}
 }
 
-// TestRaisesLookAtSitesOnce: refused raises have the sites looked at once, until one comes
-// or goes. 50,000 with 9000 sites took 2.4 s.
+// TestRaisesLookAtSitesOnce: refused raises examine the sites once, until a site joins or leaves. 50,000 with 9000
+// sites took 2.4 s.
 func TestRaisesLookAtSitesOnce(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	raise := func() command.Code { return w.do("a", &command.Raise{Version: Version + 1}).Code }

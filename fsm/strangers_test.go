@@ -26,7 +26,8 @@ func TestUnknownSitesAreNamed(t *testing.T) {
 		}
 	}
 	v, _ := w.s.Why(command.JobID{Site: "a", Num: 1})
-	if x := v.Sites[len(v.Sites)-1]; len(v.Sites) != 4 || x.Site != "site-ohne" || x.Why != HinderedUnknown || x.Near != "site-one" || x.Why.String() != "unknown" {
+	if x := v.Sites[len(v.Sites)-1]; len(v.Sites) != 4 || x.Site != "site-ohne" || x.Why != HinderedUnknown ||
+		x.Near != "site-one" || x.Why.String() != "unknown" {
 		t.Errorf("%+v", v.Sites)
 	}
 	if j, _ := w.s.Job(command.JobID{Site: "a", Num: 2}); j.State == Queued && len(v.Sites) == 0 {

@@ -2,7 +2,7 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// submit executes a Submit: each job is accepted or refused by itself.
+// submit executes a Submit: each job is accepted or refused on its own.
 func (s *State) submit(x *site, c *command.Submit) command.Result {
 	if c.Settled > x.settled {
 		x.settled = c.Settled
@@ -21,9 +21,9 @@ func (s *State) submit(x *site, c *command.Submit) command.Result {
 	return command.Result{Jobs: codes}
 }
 
-// accept enters one job, or says why not.
+// accept adds one job, or returns why not.
 func (s *State) accept(x *site, j *command.JobSpec) command.Code {
-	switch used := j.Num <= x.maxNum; { // as a rule it is greater than all before
+	switch used := j.Num <= x.maxNum; { // usually it is greater than all before
 	case used && x.nums[j.Num] != 0:
 		return command.JobExists
 	case j.Num < x.settled || used && x.retired.Has(j.Num):
@@ -37,8 +37,7 @@ func (s *State) accept(x *site, j *command.JobSpec) command.Code {
 	return command.OK
 }
 
-// hasRetired reports whether a number is not taken any more: it was settled, or its
-// job has left.
+// hasRetired reports whether a number is no longer accepted: it was settled, or its job has left.
 func (x *site) hasRetired(num uint64) bool { return num < x.settled || x.retired.Has(num) }
 
 // enter adds an accepted job to the state and the queue.
@@ -64,7 +63,7 @@ func (s *State) enter(x *site, spec *command.JobSpec, h *command.Shape) {
 	s.noteSubmitted(x, j)
 }
 
-// retire takes a job that just ended out of what is open.
+// retire removes a job that just ended from the open ones.
 func (s *lifecycle) retire(seq uint64, j *job) {
 	s.unhold(seq)
 	j.class.closed(s.sites[j.owner])

@@ -9,11 +9,10 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// TestUnitsAreWhatWaitsAndRuns plays suspicions, losses, returns, cancels, declines and
-// switches of the policy, several commands an entry and with entries that do little. As
-// long as nothing that ran has ended, each site's own virtual queue under ALONE has as
-// many units as its tasks that wait or run need: none is left behind, none is missing.
-// Each entry is applied to a restored state, too, and leaves the same hash.
+// TestUnitsAreWhatWaitsAndRuns plays suspicions, losses, returns, cancels, declines and switches of the policy,
+// several commands an entry and with entries that do little. As long as nothing that ran has ended, each site's own
+// virtual queue under ALONE has as many units as its waiting and running tasks need: none is left behind, none is
+// missing. Each entry is also applied to a restored state, and leaves the same hash.
 func TestUnitsAreWhatWaitsAndRuns(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		u := newUnits(rt)
@@ -24,14 +23,14 @@ func TestUnitsAreWhatWaitsAndRuns(t *testing.T) {
 				cmds = append(cmds, u.draw()...)
 			}
 			if u.play(cmds); u.hasEnded() {
-				return // the queue may think that it still runs
+				return // the queue may expect that it still runs
 			}
 			u.compare()
 		}
 	})
 }
 
-// units is a world of which a restored twin does the same.
+// units is a world with a restored twin that does the same.
 type units struct {
 	t      *rapid.T
 	w      *world
@@ -54,7 +53,7 @@ func newUnits(t *rapid.T) *units {
 	return u
 }
 
-// draw returns a few commands alike.
+// draw returns a few similar commands.
 func (u *units) draw() []command.Command {
 	t, w := u.t, u.w
 	by, site := rapid.SampledFrom(unitSites).Draw(t, "by"), rapid.SampledFrom(unitSites).Draw(t, "site")
@@ -64,7 +63,9 @@ func (u *units) draw() []command.Command {
 		j.OnLoss = command.Immediate
 		return []command.Command{w.cmd(by, &command.Submit{Jobs: []command.JobSpec{j}})}
 	case 2, 3, 4:
-		return []command.Command{w.cmd(by, &command.Suspect{Site: site, Incarnation: w.inc[site], On: rapid.Bool().Draw(t, "on")})}
+		return []command.Command{w.cmd(by, &command.Suspect{
+			Site: site, Incarnation: w.inc[site], On: rapid.Bool().Draw(t, "on"),
+		})}
 	case 5:
 		return u.decline(site)
 	case 6:
@@ -96,7 +97,7 @@ func (u *units) cancel(by string) []command.Command {
 	return []command.Command{u.w.cmd(by, &command.Cancel{Job: id, Task: rapid.Int64Range(0, 3).Draw(u.t, "task")})}
 }
 
-// register has a site begin anew with all that it runs, or with nothing.
+// register makes a site begin again with everything that it runs, or with nothing.
 func (u *units) register(site string) command.Command {
 	var held []command.AttemptRef
 	if rapid.Bool().Draw(u.t, "held") {
@@ -110,8 +111,8 @@ func (u *units) register(site string) command.Command {
 	return c
 }
 
-// play gives an entry to the state and to one that is restored before; and then perhaps
-// all that go on with it.
+// play gives an entry to the state and to one that was restored before; and then perhaps all entries that continue
+// it.
 func (u *units) play(cmds []command.Command) {
 	var err error
 	if u.twin, err = reborn(u.w.s); err != nil {
@@ -140,7 +141,7 @@ func (u *units) entry(cmds []command.Command) {
 	}
 }
 
-// hasEnded reports whether the end of what was on a machine was told.
+// hasEnded reports whether the end of an attempt on a machine was reported.
 func (u *units) hasEnded() (ended bool) {
 	for i := range u.events {
 		e := &u.events[i]
@@ -150,7 +151,7 @@ func (u *units) hasEnded() (ended bool) {
 	return ended
 }
 
-// compare recounts the sites' own queues, where nothing is left to be done.
+// compare recounts the sites' own queues when nothing is left to be done.
 func (u *units) compare() {
 	s := u.w.s
 	if s.waits == nil || s.Policy() != sched.Alone || s.unfinished() {
@@ -165,7 +166,7 @@ func (u *units) compare() {
 	}
 }
 
-// unitsOf counts by site what runs, and what waits if it is present.
+// unitsOf counts by site what runs, and what waits if the site is present.
 func (s *State) unitsOf() []int64 {
 	want := make([]int64, len(s.sites))
 	for seq, j := range s.jobs.All() {

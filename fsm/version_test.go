@@ -10,16 +10,17 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// TestRaise: a version is in force from the next entry on. A broker whose code
-// does not know it has the raising entry right, as all have, and stops before the
-// next one; it starts on no snapshot of such a state either.
+// TestRaise: a version is in force from the next entry on. A broker whose code does not know it applies the raising
+// entry correctly, like all others, and stops before the next one; it does not start on a snapshot of such a state
+// either.
 func TestRaise(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	if v, next := w.s.Version(), w.s.NextVersion(); v != command.FirstVersion || next != Version {
 		t.Fatalf("version %d, next %d after genesis", v, next)
 	}
 	for _, site := range []string{"a", "b"} {
-		if r := w.do(site, &command.Raise{Version: Version + 1}); r.Code != command.VersionTooNew || w.s.Version() != command.FirstVersion {
+		if r := w.do(site, &command.Raise{Version: Version + 1}); r.Code != command.VersionTooNew ||
+			w.s.Version() != command.FirstVersion {
 			t.Fatalf("raised to what not all know: %v, version %d", r.Code, w.s.Version())
 		}
 		c := w.registration(site, nil, nil)
@@ -27,7 +28,10 @@ func TestRaise(t *testing.T) {
 		w.inc[site], w.seq[site] = w.apply(c)[0].Incarnation, 0
 	}
 	before := w.s.Hash()
-	rs := w.apply(w.cmd("a", &command.Raise{Version: Version + 1}), w.cmd("b", &command.Raise{Version: Version + 1}), w.cmd("b", w.offering("b", 1)))
+	rs := w.apply(
+		w.cmd("a", &command.Raise{Version: Version + 1}), w.cmd("b", &command.Raise{Version: Version + 1}),
+		w.cmd("b", w.offering("b", 1)),
+	)
 	for i, r := range rs {
 		if r.Code != command.OK {
 			t.Errorf("command %d: %v", i, r.Code)
@@ -46,24 +50,25 @@ func TestRaise(t *testing.T) {
 		t.Error("what was refused changed the state")
 	}
 	_, err = Restore(bytes.NewReader(snapshotOf(t, w.s)))
-	if !errors.Is(err, ErrNewVersion) || !errors.Is(err, ErrBadSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("version %d, this broker knows %d: upgrade", Version+1, Version)) {
+	remedy := fmt.Sprintf("version %d, this broker knows %d: upgrade", Version+1, Version)
+	if !errors.Is(err, ErrNewVersion) || !errors.Is(err, ErrBadSnapshot) || !strings.Contains(err.Error(), remedy) {
 		t.Errorf("restored by rules that are not known: %v", err)
 	}
 }
 
-// TestOlderBrokerIsRefused: what is in force decides, not what this code knows.
+// TestOlderBrokerIsRefused: the version in force decides, not what this code knows.
 func TestOlderBrokerIsRefused(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.s.version = Version + 1
 	old := w.registration("b", nil, nil)
-	// The command by itself: an entry could not be applied.
-	if r := w.s.register("b", old.Body.(*command.Register)); r.Code != command.VersionTooNew || !strings.Contains(r.Code.String(), "upgrade") {
+	// The command alone: an entry could not be applied.
+	if r := w.s.register("b", old.Body.(*command.Register)); r.Code != command.VersionTooNew ||
+		!strings.Contains(r.Code.String(), "upgrade") {
 		t.Errorf("a broker that knows less than what is in force: %v", r.Code)
 	}
 }
 
-// TestRaisedVersionGoesOn: a program that knows the raised version goes on by it, also
-// from a snapshot.
+// TestRaisedVersionGoesOn: a program that knows the raised version continues with it, also from a snapshot.
 func TestRaisedVersionGoesOn(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.s.bounds.version = Version + 1

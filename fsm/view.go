@@ -4,10 +4,10 @@ import "github.com/cloudshare/cloudshare/fsm/command"
 
 // Views are copies: nothing in them points into the state.
 
-// TaskState is where a task is in its life.
+// TaskState is how far a task has come.
 type TaskState uint8
 
-// The task states; from Succeeded to TaskLost they are ends.
+// The task states; those from TaskSucceeded to TaskLost are final.
 const (
 	Queued TaskState = iota
 	Assigned
@@ -20,7 +20,7 @@ const (
 	Withdrawn
 )
 
-// Counts of a job's tasks per state, indexed by TaskState.
+// Counts is the number of a job's tasks in each state, indexed by TaskState.
 type Counts [Withdrawn + 1]uint32
 
 // JobView is one job.
@@ -32,7 +32,7 @@ type JobView struct {
 	Seq                          uint64 // order of arrival in the state; the list's cursor
 	Entry                        uint64 // entry that published it
 	QueuedMs, StartedMs, EndedMs int64  // log time; −1 = not yet
-	Reason                       string // why it waits or ended so, one line
+	Reason                       string // why it waits or how it ended, one line
 }
 
 // TaskView is one task.
@@ -50,9 +50,8 @@ type TaskView struct {
 	Failures, Losses                         uint32
 }
 
-// Assignment is a live attempt at a site, what its broker must be running
-// (Stop false) or must be ending (Stop true). While the site is lost it is what
-// a registration may still answer for.
+// Assignment is a live attempt at a site, which its broker must be running (Stop false) or ending (Stop
+// true). While the site is lost it is what a registration may still answer for.
 type Assignment struct {
 	command.AttemptRef
 	Machine   string
@@ -66,7 +65,7 @@ type Assignment struct {
 	Payload   []byte
 }
 
-// SiteState of a registered site.
+// SiteState is the state of a registered site.
 type SiteState uint8
 
 // The site states.
@@ -88,7 +87,7 @@ type SiteView struct {
 	Capacity, Exposed, Assigned, Home command.Resources
 	Machines                          []MachineView
 	OfferVersion                      uint64
-	Closed                            command.Closure // why it lends nothing, as its broker says, while it is here
+	Closed                            command.Closure // why it lends nothing, as its broker says, while it is present
 }
 
 // MachineView is one exposed machine.
@@ -98,7 +97,7 @@ type MachineView struct {
 	Runs          command.Runs
 	Slots         int64 // tasks at once, 0 = as many as fit
 	Labels        command.Labels
-	Reserved      string // the job a machine is held for, or ""
+	Reserved      string // the job that the machine is reserved for, or ""
 }
 
 // QueueView is what one site has waiting.
@@ -110,13 +109,13 @@ type QueueView struct {
 	Priority string // decimal, in the policy's unit
 }
 
-// AccountView is one site's standing, decimal strings in LedgerView.Unit.
+// AccountView is one site's account in decimal strings, in LedgerView.Unit.
 type AccountView struct {
 	Site, Contribution, Utility, Priority string
 }
 
-// CellView is what Owner's tasks used of Executor's machines: ended tasks
-// only. A = Σw, B = Σw(s+e−1), R = Σw·r, decimal.
+// CellView is what Owner's tasks used of Executor's machines, ended tasks only. A = Σw, B = Σw(s+e−1), R =
+// Σw·r, decimal.
 type CellView struct {
 	Owner, Executor string
 	Tasks           uint64

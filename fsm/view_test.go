@@ -53,8 +53,7 @@ func TestJobsPagesNewestFirst(t *testing.T) {
 	}
 }
 
-// Found by review: a page of a thousand of the largest jobs was a gigabyte,
-// copied while Apply waited.
+// Found by review: a page of a thousand of the largest jobs was a gigabyte, copied while Apply waited.
 func TestAPageOfLargeJobsIsShort(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	const large = MaxPageBytes/4 + 1 // three fit
@@ -123,8 +122,11 @@ func TestReasonsAndFits(t *testing.T) {
 	if ok, _ := w.s.AnyFits(w.job("a", 1)); !ok {
 		t.Error("one core fits b")
 	}
-	if !w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1000}}) || w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1001}}) ||
-		w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1}, Only: []string{"a"}}) || w.s.Fits("zz", command.JobSpec{}) ||
+	if !w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1000}}) ||
+		w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1001}}) ||
+		w.s.Fits("b", command.JobSpec{
+			Need: command.Resources{MilliCPU: 1}, Only: []string{"a"},
+		}) || w.s.Fits("zz", command.JobSpec{}) ||
 		w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1}, Image: true}) {
 		t.Error("Fits")
 	}
@@ -137,8 +139,7 @@ func TestReasonsAndFits(t *testing.T) {
 	}
 }
 
-// TestReasonsOfImages: whether the kind, the size or the rule keeps a job from
-// running is said apart.
+// TestReasonsOfImages: reasons distinguish whether the kind, the size or the rule keeps a job from running.
 func TestReasonsOfImages(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	cmd, boxed := w.job("a", 1), w.job("a", 1)

@@ -7,10 +7,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// Assignments returns the live attempts at a site, those being stopped included,
-// by job and task: what its broker must be running or ending; leftovers are to be
-// ended, too. What the site
-// itself lost is not among them. Equal payloads share one copy.
+// Assignments returns the live attempts at a site, including those being stopped, by job and task: what its
+// broker must be running or ending. Leftovers, which are to be ended, are included; what the site itself
+// lost is not. Equal payloads share one copy.
 func (s *views) Assignments(name string) []Assignment {
 	x := s.byName[name]
 	if x == nil {
@@ -19,14 +18,13 @@ func (s *views) Assignments(name string) []Assignment {
 	return s.viewAssignments(s.slotsOf(x, 0))
 }
 
-// AssignmentsSince returns the assignments of a site that are new, or are to be
-// stopped, or have another bound, since an entry; by job and task. Reported
-// starts are no change. It costs what has changed, not what runs.
+// AssignmentsSince returns the assignments of a site that since an entry are new, are to be stopped, or have
+// another bound, by job and task. Reported starts are no change. The cost depends on what has changed, not on
+// what runs.
 //
-// What ended by the site's own Complete or Decline is passed over: the site
-// knows. If anything else was taken from the site since then, or the entry is
-// not of this state's past, whole is true and all assignments are returned: what
-// is not among them is no assignment any more.
+// What ended by the site's own Complete or Decline is left out: the site knows. If anything else was taken
+// from the site since then, or the entry is not in this state's past, whole is true and all assignments are
+// returned: what is not among them is no longer an assignment.
 func (s *views) AssignmentsSince(name string, entry uint64) (changed []Assignment, whole bool) {
 	x := s.byName[name]
 	switch {
@@ -38,8 +36,7 @@ func (s *views) AssignmentsSince(name string, entry uint64) (changed []Assignmen
 	return s.viewAssignments(s.slotsOf(x, entry)), false
 }
 
-// Assignment returns one assignment of a site; false if it is none, or not any
-// more.
+// Assignment returns one assignment of a site; false if there is none, or no longer.
 func (s *views) Assignment(name string, ref command.AttemptRef) (Assignment, bool) {
 	x := s.byName[name]
 	if x == nil {
@@ -55,9 +52,9 @@ func (s *views) Assignment(name string, ref command.AttemptRef) (Assignment, boo
 	return s.viewAssignments([]uint64{slot})[0], true
 }
 
-// SiteChange is the number of the last entry that changed what a site must do:
-// what Assignments returns, but for reported starts. It is 0 for an unknown
-// site. After Restore it is the restored entry's.
+// SiteChange returns the number of the last entry that changed what a site must do, that is what Assignments
+// returns except for reported starts. It is 0 for an unknown site. After Restore it is the restored entry's
+// number.
 func (s *views) SiteChange(name string) uint64 {
 	if x := s.byName[name]; x != nil {
 		return x.changed
@@ -93,21 +90,28 @@ func (s *views) viewAssignments(slots []uint64) []Assignment {
 			}
 		}
 		out = append(out, Assignment{
-			AttemptRef: command.AttemptRef{Job: command.JobID{Site: s.sites[j.owner].name, Num: j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
+			AttemptRef: command.AttemptRef{Job: s.idOf(j), Task: a.task, Attempt: a.attempt, Token: a.token},
 			Machine:    a.machine.name, Need: j.class.Need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
-			Started: a.startedMs >= 0 || a.phase == phaseLeft && a.left.startedMs >= 0, Stop: a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
+			Started: a.startedMs >= 0 || a.phase == phaseLeft && a.left.startedMs >= 0,
+			Stop:    a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
 		})
 	}
 	slices.SortFunc(out, func(a, b Assignment) int {
-		return cmp.Or(cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
+		return cmp.Or(
+			cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num),
+			cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt),
+		)
 	})
 	return out
 }
 
-// viewLeft copies a leftover for its site: all that it has to do is to end it.
+// viewLeft copies a leftover for its site, which only has to end it.
 func (s *views) viewLeft(a *attempt) Assignment {
 	return Assignment{
-		AttemptRef: command.AttemptRef{Job: command.JobID{Site: s.sites[a.left.owner].name, Num: a.left.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
-		Machine:    a.machine.name, Need: a.left.need, Stop: true, StopWhy: a.why, BoundMs: a.boundMs,
+		AttemptRef: command.AttemptRef{
+			Job:  command.JobID{Site: s.sites[a.left.owner].name, Num: a.left.num},
+			Task: a.task, Attempt: a.attempt, Token: a.token,
+		},
+		Machine: a.machine.name, Need: a.left.need, Stop: true, StopWhy: a.why, BoundMs: a.boundMs,
 	}
 }

@@ -13,7 +13,7 @@ var stateNames = [...]string{
 	"queued", "assigned", "running", "stopping", "succeeded", "failed", "cancelled", "lost", "withdrawn",
 }
 
-// String is the state's name in the API.
+// String returns the state's name in the API.
 func (t TaskState) String() string {
 	if int(t) < len(stateNames) {
 		return stateNames[t]
@@ -21,10 +21,10 @@ func (t TaskState) String() string {
 	return fmt.Sprintf("TaskState(%d)", uint8(t))
 }
 
-// Ended reports whether the state is an end.
+// Ended reports whether the state is final.
 func (t TaskState) Ended() bool { return t >= TaskSucceeded && t <= TaskLost }
 
-// JobState is the state of a job with these tasks.
+// JobState returns the state of a job with these tasks.
 func (c *Counts) JobState() TaskState {
 	switch {
 	case c[Running]+c[Assigned]+c[Stopping] > 0:
@@ -42,7 +42,7 @@ func (c *Counts) JobState() TaskState {
 	return TaskSucceeded
 }
 
-// counts of a job's tasks per state.
+// counts returns the number of a job's tasks in each state.
 func (s *jobTable) counts(j *job) Counts {
 	var c Counts
 	if s.sites[j.owner].present() {
@@ -51,7 +51,8 @@ func (s *jobTable) counts(j *job) Counts {
 		c[Withdrawn] = j.waiting()
 	}
 	if t := j.tasks; t != nil {
-		c[Assigned], c[Running], c[Stopping] = t.live[phaseAssigned], t.live[phaseRunning], t.live[phaseStopping]+t.live[phaseAwaitingBound]
+		c[Assigned], c[Running] = t.live[phaseAssigned], t.live[phaseRunning]
+		c[Stopping] = t.live[phaseStopping] + t.live[phaseAwaitingBound]
 		c[Withdrawn] += t.live[phaseAway]
 		copy(c[TaskSucceeded:], t.ends[:])
 	}
@@ -67,10 +68,10 @@ func (s *views) Job(id command.JobID) (JobView, bool) {
 	return s.viewJob(seq, s.jobs.Get(seq), newReasons()), true
 }
 
-// reasons remember why jobs of a class wait, while several are viewed.
+// reasons remembers why jobs of a class wait while several jobs are viewed.
 type reasons struct {
 	of    map[*class]string
-	unfit int // classes that nothing runs: for each, all machines were looked at
+	unfit int // classes that nothing runs: for each of them all machines were examined
 }
 
 func newReasons() *reasons { return &reasons{of: map[*class]string{}} }
@@ -79,7 +80,7 @@ func newReasons() *reasons { return &reasons{of: map[*class]string{}} }
 func (s *views) viewJob(seq uint64, j *job, whys *reasons) JobView {
 	c := s.counts(j)
 	v := JobView{
-		ID: command.JobID{Site: s.sites[j.owner].name, Num: j.num}, Spec: j.spec(), State: c.JobState(), Counts: c, Seq: seq,
+		ID: s.idOf(j), Spec: j.spec(), State: c.JobState(), Counts: c, Seq: seq,
 		Entry: j.entry, QueuedMs: j.queuedMs, StartedMs: j.startedMs, EndedMs: j.endedMs,
 	}
 	switch {
@@ -97,7 +98,8 @@ func (s *views) viewJob(seq uint64, j *job, whys *reasons) JobView {
 		}
 		switch v.Reason = why; {
 		case s.holds():
-			v.Reason = fmt.Sprintf("the federation was recovered: nothing is assigned for %d s, until what ran before must have ended", (s.HeldMs()+999)/1000)
+			v.Reason = fmt.Sprintf("the federation was recovered: nothing is assigned for %d s, "+
+				"until what ran before must have ended", (s.HeldMs()+999)/1000)
 		case doubt != "":
 			v.Reason = doubt
 		}
@@ -107,7 +109,7 @@ func (s *views) viewJob(seq uint64, j *job, whys *reasons) JobView {
 	return v
 }
 
-// queuedWhy is why jobs with such tasks wait.
+// queuedWhy returns why jobs with such tasks wait.
 func (s *views) queuedWhy(h *command.Shape, whys *reasons) string {
 	fits, why := s.anyFits(h)
 	if !fits {
@@ -123,27 +125,27 @@ func (s *views) queuedWhy(h *command.Shape, whys *reasons) string {
 
 func (j *job) spec() command.JobSpec {
 	return command.JobSpec{
-		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
-		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.Only), Not: slices.Clone(j.class.Not), Selectors: slices.Clone(j.class.Selectors),
+		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image,
+		TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts, OnLoss: j.onLoss, Priority: j.priority,
+		Only: slices.Clone(j.class.Only), Not: slices.Clone(j.class.Not), Selectors: slices.Clone(j.class.Selectors),
 		CreatedMs: j.createdMs, Payload: j.payload.bytes(),
 	}
 }
 
-// maxScan bounds how many jobs one call of Jobs looks at.
+// maxScan bounds how many jobs one call of Jobs examines.
 const maxScan = 20_000
 
-// MaxPageBytes of payload is what one page of jobs holds, and at least one job:
-// a thousand of the largest jobs would be a gigabyte, copied while Apply waits.
+// MaxPageBytes bounds the payloads in one page of jobs, which holds at least one job: a thousand of the
+// largest jobs would be a gigabyte, copied while Apply waits.
 const MaxPageBytes = 1 << 20
 
-// maxPageLooks is about how many machines one page of jobs looks at for why its jobs
-// wait, and those that one requirement needs.
+// maxPageLooks is about how many machines are examined for one page of jobs, to say why its jobs wait. The
+// last requirement may exceed it.
 const maxPageLooks = 1_000_000
 
-// Jobs returns up to limit jobs that arrived before the given Seq (0 = the
-// newest), newest first, and the Seq to go on with (0 = no more). It looks at
-// a bounded number of jobs and machines and copies a bounded number of bytes, so a page may
-// be short, even empty, before the end.
+// Jobs returns up to limit jobs that arrived before the given Seq (0 = the newest), newest first, and the
+// Seq to continue with (0 = no more). It examines a bounded number of jobs and machines and copies a bounded
+// number of bytes, so a page may be short, even empty, before the end.
 func (s *views) Jobs(f JobFilter, before uint64, limit int) ([]JobView, uint64) {
 	if before == 0 {
 		before = s.nextSeq
@@ -167,7 +169,7 @@ func (s *views) Jobs(f JobFilter, before uint64, limit int) ([]JobView, uint64) 
 	return out, 0
 }
 
-// machines is how many all sites have.
+// machines returns how many machines all sites have.
 func (s *views) machines() (n int) {
 	for _, x := range s.sites {
 		n += len(x.machines)
@@ -175,10 +177,10 @@ func (s *views) machines() (n int) {
 	return n
 }
 
-// NextSeq is greater than the Seq of every job that there was so far.
+// NextSeq returns a number greater than the Seq of every job so far.
 func (s *views) NextSeq() uint64 { return s.nextSeq }
 
-// matches reports whether a filter selects a job; read is where it reads payloads.
+// matches reports whether a filter selects a job; read is the buffer for payloads.
 func (s *views) matches(f JobFilter, j *job, read *[]byte) bool {
 	if f.Owner != "" && s.sites[j.owner].name != f.Owner {
 		return false
@@ -195,7 +197,7 @@ func (s *views) matches(f JobFilter, j *job, read *[]byte) bool {
 	return f.Match(*read)
 }
 
-// OwnJobs yields the jobs of a site in the state, by number.
+// OwnJobs yields a site's jobs in the state, by number.
 func (s *views) OwnJobs(name string) iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {
 		x := s.byName[name]
@@ -217,8 +219,8 @@ func (s *views) OwnJobs(name string) iter.Seq[JobView] {
 	}
 }
 
-// Tasks returns up to limit tasks of a job with index ≥ from, and the next
-// index, 0 when there are no more (or no such job).
+// Tasks returns up to limit tasks of a job with index ≥ from, and the next index, 0 when there are no more
+// (or no such job).
 func (s *views) Tasks(id command.JobID, from uint32, limit int) ([]TaskView, uint32) {
 	seq := s.findJob(id)
 	if seq == 0 || limit <= 0 {
@@ -235,7 +237,7 @@ func (s *views) Tasks(id command.JobID, from uint32, limit int) ([]TaskView, uin
 	return out, 0
 }
 
-// ownerAway is the reason of what is withdrawn.
+// ownerAway returns the reason of withdrawn tasks.
 func ownerAway(owner string) string { return fmt.Sprintf("its owner %s is away", owner) }
 
 func (s *views) viewTask(seq uint64, j *job, i uint32) TaskView {
@@ -246,13 +248,13 @@ func (s *views) viewTask(seq uint64, j *job, i uint32) TaskView {
 	switch owner := s.sites[j.owner]; {
 	case v.State == Queued && !owner.present():
 		v.State, v.Reason = Withdrawn, ownerAway(owner.name)
-	case v.State == Withdrawn && v.Reason == "": // it runs there
+	case v.State == Withdrawn && v.Reason == "": // the lost owner itself runs it
 		v.Reason = ownerAway(owner.name)
 	}
 	return v
 }
 
-// viewTouched is of a task that may have left the range.
+// viewTouched fills in a task that may have left the range.
 func (s *views) viewTouched(v *TaskView, seq uint64, j *job) {
 	i := v.Index
 	if slot, ok := s.live[taskKey{seq, i}]; ok {
@@ -260,7 +262,8 @@ func (s *views) viewTouched(v *TaskView, seq uint64, j *job) {
 		return
 	}
 	if b := j.tasks.findBack(i); b != nil {
-		v.QueuedMs, v.Attempt, v.Failures, v.Losses, v.Reason = b.queuedMs, b.attempt, b.failures, b.losses, s.viewDoubt(j, b)
+		v.QueuedMs, v.Attempt = b.queuedMs, b.attempt
+		v.Failures, v.Losses, v.Reason = b.failures, b.losses, s.viewDoubt(j, b)
 		return
 	}
 	if at, ok := j.tasks.findRun(i); ok {
@@ -296,16 +299,16 @@ func (s *views) viewEnded(v *TaskView, j *job, u *run, r *record) {
 	v.ExitCode, v.Signal, v.Failures, v.Losses = r.exit, r.signal, r.failures, r.losses
 }
 
-// endReason is why a task of the run ended so: its record says it, if there is one
-// that does. Tasks that waited have none; they end with their job only by its
-// owner's word or departure, and all at once (endedMs).
+// endReason returns why a task of the run ended so: its record says it, if there is one that does. Tasks that
+// were waiting have none. They end with their job only because their owner cancelled it or departed, and then
+// all at once (endedMs).
 func (s *views) endReason(j *job, u *run, r *record) string {
 	switch {
 	case r != nil && r.detail != "":
 		return r.detail
 	case u.state == TaskCancelled && u.endedMs >= 0:
 		return s.cancelWhy(j)
-	case u.state == TaskCancelled: // with the job, or by itself before that
+	case u.state == TaskCancelled: // with the job, or on its own before that
 		return "cancelled: the record of this end is not kept"
 	case u.state == TaskLost && u.endedMs >= 0:
 		return ownerLeft

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
-	"github.com/cloudshare/cloudshare/sched"
 )
 
 // Sites returns every site that ever registered, by id.
@@ -26,8 +25,7 @@ func (s *views) Site(id string) (SiteView, bool) {
 	return s.viewSite(x), true
 }
 
-// SiteState is where a site stands, and its incarnation: 0 for one that never
-// registered.
+// SiteState returns a site's state and incarnation; incarnation 0 means that it never registered.
 func (s *views) SiteState(id string) (state SiteState, incarnation uint64) {
 	if x := s.byName[id]; x != nil {
 		return x.state, x.incarnation
@@ -35,8 +33,8 @@ func (s *views) SiteState(id string) (state SiteState, incarnation uint64) {
 	return Alive, 0
 }
 
-// Retired reports whether the state would take no job of that number any more: it
-// would answer JobRetired, and nothing would run.
+// Retired reports whether the state no longer accepts a job with that number: it would answer JobRetired, and
+// nothing would run.
 func (s *views) Retired(id command.JobID) bool {
 	x := s.byName[id.Site]
 	return x != nil && x.nums[id.Num] == 0 && x.hasRetired(id.Num)
@@ -44,8 +42,9 @@ func (s *views) Retired(id command.JobID) bool {
 
 func (s *views) viewSite(x *site) SiteView {
 	v := SiteView{
-		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation, HTTP: x.http, Peer: x.peer, Gossip: x.gossip,
-		MaxVersion: x.maxVersion, Capacity: x.capacity, Exposed: x.exposed, Home: x.home, OfferVersion: x.offerVersion,
+		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation,
+		HTTP: x.http, Peer: x.peer, Gossip: x.gossip, MaxVersion: x.maxVersion,
+		Capacity: x.capacity, Exposed: x.exposed, Home: x.home, OfferVersion: x.offerVersion,
 	}
 	if x.present() {
 		v.Closed = x.closed
@@ -67,10 +66,10 @@ func (s *views) heldFor(m *machine) string {
 		return ""
 	}
 	j := s.jobs.Get(m.held)
-	return command.JobID{Site: s.sites[j.owner].name, Num: j.num}.String()
+	return s.idOf(j).String()
 }
 
-// String is the state's name in the API.
+// String returns the state's name in the API.
 func (t SiteState) String() string {
 	switch t {
 	case Alive:
@@ -85,7 +84,7 @@ func (t SiteState) String() string {
 	return fmt.Sprintf("SiteState(%d)", uint8(t))
 }
 
-// Queue returns what each site has waiting, by site; withdrawn tasks included.
+// Queue returns what each site has waiting, by site, withdrawn tasks included.
 func (s *views) Queue() []QueueView {
 	var out []QueueView
 	for _, x := range s.order {
@@ -98,16 +97,15 @@ func (s *views) Queue() []QueueView {
 				v.OldestMs = min(v.OldestMs, s.jobs.Get(*(*q).seqs.First()).headMs())
 			}
 		}
-		_, _, p := sched.Standing(s.params.Policy, s.params.Running, &x.account, s.quanta(s.time))
+		_, _, p := s.standing(x)
 		v.Priority = p.String()
 		out = append(out, v)
 	}
 	return out
 }
 
-// WaitingFits reports whether some waiting task, of any present owner, could
-// ever run on what the site exposes (event 1 of the paper). What the site has
-// declined does not count.
+// WaitingFits reports whether some waiting task, of any present owner, could ever run on what the site exposes
+// (event 1 of the paper). Tasks that the site has declined do not count.
 func (s *views) WaitingFits(name string) bool {
 	x := s.byName[name]
 	return x != nil && slices.ContainsFunc(s.active, func(c *class) bool {
@@ -115,14 +113,13 @@ func (s *views) WaitingFits(name string) bool {
 	})
 }
 
-// Fits reports whether a site's exposed machines, if they were empty, could run
-// a task of the job.
+// Fits reports whether a site's exposed machines, if they were empty, could run a task of the job.
 func (s *views) Fits(name string, spec command.JobSpec) bool {
 	x, h := s.byName[name], spec.Shape()
 	return x != nil && x.present() && x.couldRun(&h)
 }
 
-// AnyFits reports whether any present site could run the job, or why not.
+// AnyFits reports whether any present site could run the job; if not, it returns why.
 func (s *views) AnyFits(spec command.JobSpec) (bool, string) {
 	h := spec.Shape()
 	return s.anyFits(&h)
@@ -140,7 +137,7 @@ func (s *views) anyFits(h *command.Shape) (bool, string) {
 // Stats are the state's sizes, for metrics.
 type Stats struct {
 	Sites        int
-	Jobs         int // kept, ended ones included
+	Jobs         int // in the state, ended ones included
 	EndedJobs    int
 	Waiting      uint64 // tasks, withdrawn ones included
 	Assigned     int    // tasks assigned and not reported running

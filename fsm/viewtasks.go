@@ -9,7 +9,7 @@ import (
 // TaskStates is a set of task states; the zero value holds all of them.
 type TaskStates uint16
 
-// With returns the set and one state more.
+// With returns the set with one more state.
 func (t TaskStates) With(state TaskState) TaskStates { return t | 1<<state }
 
 // Has reports whether tasks in a state are selected.
@@ -25,11 +25,11 @@ func ParseTaskState(name string) (TaskState, bool) {
 	return 0, false
 }
 
-// TaskStateNames returns the names that ParseTaskState reads, for people.
+// TaskStateNames returns the names that ParseTaskState reads, for people to read.
 func TaskStateNames() string { return strings.Join(stateNames[:], ", ") }
 
-// maxTaskLooks bounds the tasks and runs of tasks that one TaskScan looks at, so
-// that a search in a job of a million tasks holds up no entry.
+// maxTaskLooks bounds the tasks and runs of tasks that one TaskScan examines, so that a search in a job of a
+// million tasks does not delay an entry.
 const maxTaskLooks = 20_000
 
 // TaskScan searches the tasks of one job in a bounded number of steps.
@@ -40,11 +40,11 @@ type TaskScan struct {
 	looks  int
 }
 
-// done reports whether the scan must not look at more.
+// done reports whether the scan must not examine more.
 func (t *TaskScan) done() bool { return len(t.Found) >= t.Limit || t.looks >= maxTaskLooks }
 
-// ScanTasks adds those of a job's tasks [from, to) to scan.Found whose states it
-// selects, and returns the task to go on with; to or more when none is left.
+// ScanTasks adds to scan.Found those of a job's tasks [from, to) whose states it selects. It returns the task
+// to continue with; to or more when none is left.
 func (s *views) ScanTasks(id command.JobID, scan *TaskScan, from, to uint32) uint32 {
 	seq := s.findJob(id)
 	if seq == 0 {
@@ -69,8 +69,8 @@ func (s *views) ScanTasks(id command.JobID, scan *TaskScan, from, to uint32) uin
 	return from
 }
 
-// passOver returns the first task from i on that may be in one of the states: it
-// passes over tasks that ended alike or never left the range, all at once.
+// passOver returns the first task from i on that may be in one of the states. It skips tasks that ended alike
+// or never left the range, all at once.
 func (s *views) passOver(j *job, states TaskStates, i uint32) uint32 {
 	waits := Queued
 	if !s.sites[j.owner].present() {

@@ -7,18 +7,18 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// TestScanFindsWhatIsRareInAMillion: what ended alike and what never began is
-// passed over at once.
+// TestScanFindsWhatIsRareInAMillion: what ended alike and what never began is skipped at once.
 func TestScanFindsWhatIsRareInAMillion(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.submit("a", w.job("a", command.MaxCount))
 	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: 900_000})
 	scan := TaskScan{States: TaskStates(0).With(TaskCancelled).With(TaskFailed), Limit: 10}
-	if next := w.s.ScanTasks(command.JobID{Site: "a", Num: 1}, &scan, 0, command.MaxCount); next != command.MaxCount || len(scan.Found) != 1 || scan.Found[0].Index != 900_000 || scan.looks > 4 {
+	next := w.s.ScanTasks(command.JobID{Site: "a", Num: 1}, &scan, 0, command.MaxCount)
+	if next != command.MaxCount || len(scan.Found) != 1 || scan.Found[0].Index != 900_000 || scan.looks > 4 {
 		t.Errorf("%d found in %d looks, next %d", len(scan.Found), scan.looks, next)
 	}
 	scan = TaskScan{States: TaskStates(0).With(Queued), Limit: 3}
-	next := w.s.ScanTasks(command.JobID{Site: "a", Num: 1}, &scan, 899_999, 900_003)
+	next = w.s.ScanTasks(command.JobID{Site: "a", Num: 1}, &scan, 899_999, 900_003)
 	if fmt.Sprint(indices(scan.Found)) != "[899999 900001 900002]" || next != 900_003 {
 		t.Errorf("%v, next %d", indices(scan.Found), next)
 	}
@@ -27,14 +27,14 @@ func TestScanFindsWhatIsRareInAMillion(t *testing.T) {
 	}
 }
 
-// TestScanIsBounded: tasks of states that alternate are looked at one by one, and
-// only so many at a time.
+// TestScanIsBounded: tasks whose states alternate are examined one by one, and only so many at a time.
 func TestScanIsBounded(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.submit("a", w.job("a", 3*maxTaskLooks))
 	var cmds []command.Command
 	for task := int64(0); task < 3*maxTaskLooks; task += 2 {
-		if cmds = append(cmds, w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: task})); len(cmds) == command.Window/2 {
+		cmds = append(cmds, w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: task}))
+		if len(cmds) == command.Window/2 {
 			w.apply(cmds...)
 			cmds = nil
 		}
@@ -53,7 +53,7 @@ func indices(views []TaskView) (out []uint32) {
 	return out
 }
 
-// checkScan holds ScanTasks against a look at every task.
+// checkScan compares ScanTasks with examining every task.
 func checkScan(t tb, s *State, id command.JobID) {
 	all, _ := s.Tasks(id, 0, command.MaxCount)
 	for state := Queued; state <= Withdrawn; state++ {

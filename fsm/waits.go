@@ -6,37 +6,37 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// leastCores is how many cores a coalition has that lends none.
+// leastCores is how many cores a coalition is counted with that lends none.
 const leastCores = 1
 
-// waits is what the policies by projected waits need: it exists while one of
-// them is in force. Times are in quanta, units are cores (see widthOf).
+// waits is what the policies of projected waits need; it exists while one of them is in force. Times are in
+// quanta, units are cores (see widthOf).
 //
-// Commands note in changes what they do to the virtual queues; all of an entry
-// is entered at once, before its match (flushWaits).
+// Commands record in changes what they do to the virtual queues. All changes of an entry are applied to the
+// queues at once, before its match (flushWaits).
 type waits struct {
-	since  int64 // the policy counts from here
+	since  int64 // the policy counts from this time
 	queues *sched.Coalitions
-	// What was there when the policy began is entered by job and task, over several
-	// entries if it is much: those from next on, but for jobs from limit on, are not yet.
-	// To the virtual queues they do not exist.
-	next  taskKey // its task is 0 while nothing of its job is entered, else that of a live attempt plus one
-	limit uint64  // nextSeq when the policy began, 0 once all is entered
+	// What existed when the policy began is entered by job and task, over several entries if it is much.
+	// What comes from next on, except jobs from limit on, is not yet entered: it does not exist for the
+	// virtual queues.
+	next  taskKey // task 0: nothing of its job is entered; else one more than that of a live attempt
+	limit uint64  // nextSeq when the policy began, 0 once everything is entered
 
 	// Derived.
 	all     sched.Waits // of all sites; of absent ones only what they waited before
 	changes []sched.Change
 	changed []int32 // sites with a change in this entry; Invariant: empty between entries
-	// anew counts, by job, tasks that waited again in this entry, or had their attempts
-	// back, each one more release. Invariant: empty between entries
-	anew map[uint64]int64
-	due  store.Heap[due]
-	// sweep is where in due the last assignment looked for entries that count no more.
+	// again counts, by job, tasks that were requeued in this entry, or got their attempts back, each one
+	// more release. Invariant: empty between entries
+	again map[uint64]int64
+	due   store.Heap[due]
+	// sweep is where in due the last assignment looked for entries that no longer count.
 	sweep int
-	// For all ranks of an entry: what waited when its match began or, if that was cut,
-	// when the last work was done that came before it; and from the
-	// first rank on (aheadAt) what they will go on waiting. An assignment does not
-	// change what was waited until now, so when that is taken makes no difference.
+	// queued and ahead are for all ranks of an entry. queued is what waited when its match began or, if
+	// the match was cut, when the last work that came before it was done. ahead is what they will go on
+	// waiting, as of the first rank (in entry aheadAt). An assignment does not change what was waited
+	// until now, so it makes no difference when that is computed.
 	queued  int64
 	aheadAt uint64
 	ahead   sched.Int128
@@ -45,29 +45,29 @@ type waits struct {
 
 // waitSite is a site's part; all zero while no such policy is in force.
 type waitSite struct {
-	from int64 // nothing that it waited before counts: since, or its last return
-	// ranUnits of its tasks ended lately and ran ranSum quanta: both are halved
-	// now and then.
+	from int64 // nothing that it waited before this counts: since, or its last return
+	// ran units of its tasks ended lately and ran for ranSum quanta in total; both are halved from time
+	// to time.
 	ran, ranSum int64
 
 	// Derived.
-	booked sched.Int128 // estimated lengths of all that waits, times widths
-	cores  int64        // that its virtual queues know of
+	booked sched.Int128 // estimated lengths of everything that waits, times widths
+	cores  int64        // as its virtual queues know them
 	noted  bool         // it is in waits.changed
-	backAt uint64       // entry in which all that it had waiting was released: its last return
+	backAt uint64       // entry in which everything that it had waiting was released: its last return
 }
 
-// Estimates of lengths: what was not declared is the mean of what the owner's
-// tasks ran lately, beside one task of priorMs.
+// Estimates of lengths: a length that was not declared is the mean of what the owner's tasks ran lately,
+// together with one task of priorMs.
 const (
 	priorMs  = 3_600_000
 	ranTasks = 1024
 )
 
-// widthOf is how many units of one core a task is.
+// widthOf returns how many cores, as units, a task counts for.
 func widthOf(need command.Resources) int64 { return (need.MilliCPU + 999) / 1000 }
 
-// lengthOf is a task's estimated length in quanta.
+// lengthOf returns a task's estimated length in quanta.
 func (s *ranking) lengthOf(x *site, timeoutMs int64) int64 {
 	length := s.quanta(timeoutMs)
 	if timeoutMs == 0 {
@@ -76,7 +76,7 @@ func (s *ranking) lengthOf(x *site, timeoutMs int64) int64 {
 	return max(1, min(length, sched.MaxNow))
 }
 
-// hasJob reports whether a job is entered, but perhaps for some of its live attempts.
+// hasJob reports whether a job is entered, perhaps without some of its live attempts.
 func (w *waits) hasJob(seq uint64) bool {
 	return seq >= w.limit || seq < w.next.seq || seq == w.next.seq && w.next.task > 0
 }
@@ -100,13 +100,12 @@ func (s *ranking) note(x *site) *sched.Change {
 	return &s.waits.changes[x.id]
 }
 
-// floorOf is when a task of the site counts as released, in quanta.
+// floorOf returns when a task of the site counts as released, in quanta.
 func (s *ranking) floorOf(x *site, queuedMs int64) int64 {
 	return max(s.quanta(queuedMs), x.waits.from)
 }
 
-// waitMore counts n more tasks of a job that wait since queuedMs; a negative n
-// takes them out.
+// waitMore counts n more tasks of a job that have waited since queuedMs; n may be negative.
 func (s *ranking) waitMore(x *site, j *job, n, queuedMs int64) {
 	n *= widthOf(j.class.Need)
 	at := s.floorOf(x, queuedMs)
@@ -127,16 +126,16 @@ func (s *ranking) noteSubmitted(x *site, j *job) {
 	s.note(x).New.Add(int64(j.count)*widthOf(j.class.Need), j.booked, 0)
 }
 
-// noteRequeued counts a task that waits again since now.
+// noteRequeued counts a task that waits again from now on.
 func (s *ranking) noteRequeued(j *job) {
 	if !s.ignores(j) {
 		s.waitMore(s.sites[j.owner], j, 1, s.time)
 	}
 }
 
-// noteResumed counts a task that waited since queuedMs and has its attempt back: as if
-// it had not waited. What an absent site had waiting has left the virtual queues, so it
-// comes back as released when the attempt says.
+// noteResumed counts a task that waited since queuedMs and has its attempt back, as if it had not waited. What
+// an absent site had waiting has left the virtual queues, so the task returns as released when the attempt
+// was.
 func (s *ranking) noteResumed(j *job, a *attempt, queuedMs int64) {
 	if s.ignores(j) {
 		return
@@ -147,23 +146,22 @@ func (s *ranking) noteResumed(j *job, a *attempt, queuedMs int64) {
 	case s.waits.has(a.seq, a.task):
 		if !x.present() {
 			s.note(x).Past.Add(width, j.booked, s.releasedAt(a))
-			s.countAnew(a.seq)
+			s.countAgain(a.seq)
 		}
-	case x.present() && !s.takeAgain(x, j, a.seq): // its attempt is still to be entered
+	case x.present() && !s.takeAgain(x, j, a.seq): // its attempt is not entered yet
 		s.note(x).Gone.Add(width, j.booked, s.floorOf(x, queuedMs))
 	}
 }
 
-// releasedAt is when the task of a live attempt counts as released, in quanta.
+// releasedAt returns when the task of a live attempt counts as released, in quanta.
 func (s *ranking) releasedAt(a *attempt) int64 { return max(s.quanta(a.queuedMs), s.waits.since) }
 
-// noteLeft takes an attempt's task out whose owner is away: be it that it came back in
-// this entry, for then it was never there. The virtual queues take out what leaves before
-// they enter what comes.
+// noteLeft removes an attempt's task whose owner is away. If the task returned in this entry, it counts as
+// never having been there: the virtual queues remove what leaves before they enter what comes.
 func (s *ranking) noteLeft(x *site, j *job, a *attempt) {
 	c, width := s.note(x), widthOf(j.class.Need)
-	if s.waits.anew[a.seq] > 0 && c.Past.Units >= width {
-		s.waits.anew[a.seq]--
+	if s.waits.again[a.seq] > 0 && c.Past.Units >= width {
+		s.waits.again[a.seq]--
 		c.Past.Sub(width, j.booked, s.releasedAt(a))
 		return
 	}
@@ -173,32 +171,32 @@ func (s *ranking) noteLeft(x *site, j *job, a *attempt) {
 // noteAgain counts one more release of a job's task in this entry.
 func (s *ranking) noteAgain(x *site, j *job, seq uint64) {
 	s.note(x).New.Add(widthOf(j.class.Need), j.booked, 0)
-	s.countAnew(seq)
+	s.countAgain(seq)
 }
 
-func (s *ranking) countAnew(seq uint64) {
-	if s.waits.anew == nil {
-		s.waits.anew = map[uint64]int64{}
+func (s *ranking) countAgain(seq uint64) {
+	if s.waits.again == nil {
+		s.waits.again = map[uint64]int64{}
 	}
-	s.waits.anew[seq]++
+	s.waits.again[seq]++
 }
 
-// takeAgain takes back a release of a job's task in this entry, if there was one: it was
-// never there.
+// takeAgain takes back a release of a job's task in this entry, if there was one: it counts as never having
+// been there.
 func (s *ranking) takeAgain(x *site, j *job, seq uint64) bool {
-	again, width := s.waits.anew[seq], widthOf(j.class.Need)
+	again, width := s.waits.again[seq], widthOf(j.class.Need)
 	if again == 0 && x.waits.backAt != s.index || s.note(x).New.Units < width {
 		return false
 	}
 	if again > 0 {
-		s.waits.anew[seq]--
+		s.waits.again[seq]--
 	}
 	s.note(x).New.Sub(width, j.booked, 0)
 	return true
 }
 
-// noteWithdrawn counts n tasks that ended while they waited since queuedMs. What
-// an absent site had waiting has left the virtual queues already.
+// noteWithdrawn counts n tasks that ended and had waited since queuedMs. What an absent site had waiting has
+// already left the virtual queues.
 func (s *ranking) noteWithdrawn(j *job, n, queuedMs int64) {
 	if n == 0 || s.ignores(j) {
 		return
@@ -207,24 +205,24 @@ func (s *ranking) noteWithdrawn(j *job, n, queuedMs int64) {
 	s.waitMore(x, j, -n, queuedMs)
 	switch width := widthOf(j.class.Need); {
 	case !x.present():
-	case s.note(x).New.Units >= n*width && s.wereNew(x, j, n, queuedMs): // they were never there
+	case s.note(x).New.Units >= n*width && s.wereNew(x, j, n, queuedMs): // they count as never having been there
 		s.note(x).New.Sub(n*width, j.booked, 0)
 	default:
 		s.note(x).Gone.Add(n*width, j.booked, s.floorOf(x, queuedMs))
 	}
 }
 
-// wereNew reports whether n of a job's tasks that waited since queuedMs were released
-// in this entry. Of a job's tasks that wait since one time some may be and some not:
-// they are alike, so those that were are taken first.
+// wereNew reports whether n of a job's tasks that waited since queuedMs were released in this entry. Of a
+// job's tasks that wait since the same time some may be and some not: they are alike, so those that were are
+// taken first.
 func (s *ranking) wereNew(x *site, j *job, n, queuedMs int64) bool {
 	switch seq := x.nums[j.num]; {
 	case j.entry == s.index && queuedMs == j.queuedMs:
 		return true
 	case x.waits.backAt == s.index:
 		return true
-	case queuedMs == s.time && s.waits.anew[seq] >= n:
-		s.waits.anew[seq] -= n
+	case queuedMs == s.time && s.waits.again[seq] >= n:
+		s.waits.again[seq] -= n
 		return true
 	}
 	return false
@@ -242,8 +240,8 @@ func (s *attemptTable) noteAssigned(x *site, j *job, a *attempt, slot uint64) {
 	x.waits.booked = x.waits.booked.Sub(sched.Mul64(n, j.booked))
 }
 
-// noteRan tells the virtual queues the true length of an attempt that is charged
-// for [start, end), in quanta. If the task waits again, that is one more release.
+// noteRan gives the virtual queues the true length of an attempt that is charged for [start, end), in quanta.
+// If the task waits again, that is one more release.
 func (s *jobTable) noteRan(a *attempt, start, end int64) {
 	if s.waits == nil {
 		return
@@ -260,9 +258,9 @@ func (s *jobTable) noteRan(a *attempt, start, end int64) {
 	}
 }
 
-// noteNotRun tells them that an attempt ended uncharged. A task that waits again
-// is still the same release, as long as it was thought at first, and leaves them
-// if its owner is away; one that ended ran for nothing.
+// noteNotRun records that an attempt ended uncharged. A task that waits again is still the same release, with
+// the length first estimated, and leaves the virtual queues if its owner is away. For a task that ended, the
+// attempt's length is 0.
 func (s *jobTable) noteNotRun(a *attempt) {
 	if s.waits == nil || !s.waits.hasJob(a.seq) {
 		return
@@ -287,7 +285,7 @@ func (s *jobTable) waitsAgain(a *attempt) bool {
 	return s.jobs.Get(a.seq).tasks.findBack(a.task) != nil
 }
 
-// correct enters an attempt's true length, if it counts.
+// correct records an attempt's true length, if the attempt counts.
 func (s *jobTable) correct(a *attempt, length int64) {
 	if !s.waits.has(a.seq, a.task) {
 		return
@@ -297,7 +295,7 @@ func (s *jobTable) correct(a *attempt, length int64) {
 	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.Need), length-a.length))
 }
 
-// noteCores tells the virtual queues how many cores a site has.
+// noteCores records how many cores a site has.
 func (s *ranking) noteCores(x *site) {
 	if s.waits == nil {
 		return
@@ -308,14 +306,14 @@ func (s *ranking) noteCores(x *site) {
 	}
 }
 
-// coresOf is how many cores of a site its coalitions have: what it lends. There is only
-// its own word for what it uses itself, and to claim much would pay.
+// coresOf returns how many cores of a site its coalitions have: those that it lends. For what it uses itself
+// there is only its own claim, and a large claim would pay.
 func coresOf(x *site) int64 { return (x.exposed.MilliCPU + 999) / 1000 }
 
-// noteAway takes out what a site has waiting: it does not wait while its site is
-// away. What it has waited stays.
+// noteAway removes what a site has waiting: it does not wait while its site is away. What it has already
+// waited stays.
 //
-// REQUIRES: x.present() is false already, and was true.
+// REQUIRES: x.present() is already false, and was true.
 func (s *ranking) noteAway(x *site) {
 	if s.waits == nil {
 		return
@@ -324,7 +322,7 @@ func (s *ranking) noteAway(x *site) {
 	c := s.note(x)
 	c.Gone.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked, Released: p.Released})
 	c.Gone.Minus(sched.Batch{Units: c.New.Units, Work: c.New.Work, Released: sched.Mul64(c.New.Units, now)})
-	c.New = sched.Batch{} // what came in this entry was never there
+	c.New = sched.Batch{} // what came in this entry counts as never having been there
 	waited := p.At(now).Sub(p.Started)
 	s.waits.all.Units -= p.Units
 	s.waits.all.Released = s.waits.all.Released.Sub(p.Released)
@@ -333,9 +331,9 @@ func (s *ranking) noteAway(x *site) {
 	s.waitFrom(x, now)
 }
 
-// noteBack has what a site has waiting begin to wait now.
+// noteBack makes what a site has waiting begin to wait now.
 //
-// REQUIRES: x.present() is true already, and was false.
+// REQUIRES: x.present() is already true, and was false.
 func (s *ranking) noteBack(x *site) {
 	if s.waits == nil {
 		return
@@ -347,13 +345,13 @@ func (s *ranking) noteBack(x *site) {
 	s.note(x).New.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked})
 }
 
-// waitFrom has nothing count that the site waited before a time.
+// waitFrom makes what the site waited before a time not count.
 func (s *ranking) waitFrom(x *site, at int64) {
 	x.waits.from = at
 	x.account.Projection.Released = sched.Mul64(x.account.Projection.Units, at)
 }
 
-// noteJoined makes room for a new site: it begins equal, with nothing.
+// noteJoined adds a new site, which begins like the others, with nothing.
 func (s *ranking) noteJoined(x *site) {
 	if s.waits == nil {
 		return
@@ -363,18 +361,18 @@ func (s *ranking) noteJoined(x *site) {
 	s.waits.queues.Join(x.waits.from, s.epoch)
 }
 
-// flushWaits enters what this entry noted before its match; resumes: that goes on with
-// what waited when it began. What chores returned, or a policy entered, while it was cut
-// waits as well: then it is counted anew, as beside commands.
+// flushWaits applies what this entry recorded, before its match. resumes says that the match continues with
+// what waited when it began. What chores returned, or a policy entered, while it was cut waits as well: then
+// what waits is counted again, as with commands.
 func (s *State) flushWaits(resumes bool) {
 	w := s.waits
 	if w == nil {
 		return
 	}
 	if !resumes {
-		w.queued = min(w.all.Units, sched.MaxUnits) // ranks look at no more
+		w.queued = min(w.all.Units, sched.MaxUnits) // ranks consider no more
 	}
-	clear(w.anew)
+	clear(w.again)
 	if s.prolong(); len(w.changed) == 0 {
 		return
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// newWaiting is a world under a policy by projected waits, each site with so many
-// cores.
+// newWaiting is a world under a policy of projected waits in which each site has that many cores.
 func newWaiting(t tb, policy string, cores int64, sites ...string) *world {
 	w := newWorld(t, params(), sites...)
 	for _, x := range sites {
@@ -28,8 +27,8 @@ func (w *world) use(site, policy string) {
 	w.must(site, &command.SetParams{Params: p})
 }
 
-// TestPolicyHasItsLimit: SHAPLEY is refused above twelve sites, with the limit and
-// what to choose instead; the thirteenth that comes later has CE go on.
+// TestPolicyHasItsLimit: SHAPLEY is refused above twelve sites, with the limit and what to choose instead; when the
+// thirteenth joins later, CE takes over.
 func TestPolicyHasItsLimit(t *testing.T) {
 	names := make([]string, sched.MaxShapley)
 	for i := range names {
@@ -59,13 +58,14 @@ func TestPolicyHasItsLimit(t *testing.T) {
 	}
 	p := w.s.params
 	p.Policy = sched.Shapley
-	if r := w.do("s00", &command.SetParams{Params: p}); r.Code != command.PolicySites || !strings.Contains(r.Code.String(), "CE") {
+	if r := w.do("s00", &command.SetParams{Params: p}); r.Code != command.PolicySites ||
+		!strings.Contains(r.Code.String(), "CE") {
 		t.Errorf("SHAPLEY with 13 sites: %v", r.Code)
 	}
 }
 
-// TestWhoLostMostByTheFederationGoesFirst: a has flooded the queue; b, alone, would
-// not have to wait, so its task is next under each of the three policies.
+// TestWhoLostMostByTheFederationGoesFirst: a has flooded the queue; b, alone, would not have to wait, so
+// its task is next under each of the three policies.
 func TestWhoLostMostByTheFederationGoesFirst(t *testing.T) {
 	for _, policy := range sched.Projected() {
 		w := newWaiting(t, policy, 1, "a", "b")
@@ -85,8 +85,8 @@ func TestWhoLostMostByTheFederationGoesFirst(t *testing.T) {
 	}
 }
 
-// TestAwayDoesNotWait: what a site waits while it is away does not count; it comes
-// back with what it had waited before.
+// TestAwayDoesNotWait: what a site waits while it is away does not count; it returns with what it had
+// waited before.
 func TestAwayDoesNotWait(t *testing.T) {
 	w := newWaiting(t, sched.Alone, 0, "a", "b")
 	w.submit("a", w.job("a", 4))
@@ -110,8 +110,8 @@ func TestAwayDoesNotWait(t *testing.T) {
 	w.check()
 }
 
-// TestNewcomerBeginsEqual: a site that joins a federation which goes by waits has
-// waited nothing, and its fair share is nothing.
+// TestNewcomerBeginsEqual: a site that joins a federation with a policy of projected waits has waited
+// nothing, and its fair share is nothing.
 func TestNewcomerBeginsEqual(t *testing.T) {
 	for _, policy := range sched.Projected() {
 		w := newWaiting(t, policy, 2, "a", "b")
@@ -126,8 +126,8 @@ func TestNewcomerBeginsEqual(t *testing.T) {
 	}
 }
 
-// TestEstimates: a declared timeout is the estimate; without one it is the mean of
-// what the owner's tasks ran, beside one hour.
+// TestEstimates: a declared timeout is the estimate; without one it is the mean of what the owner's tasks
+// ran, together with one hour.
 func TestEstimates(t *testing.T) {
 	w := newWaiting(t, sched.Alone, 1, "a")
 	x := w.s.byName["a"]
@@ -150,9 +150,9 @@ func TestEstimates(t *testing.T) {
 	w.check()
 }
 
-// TestWhatASiteSaysOfItselfChangesNothing: under the policies by projected waits only
-// what a site lends counts. A site that claims many cores in its own use, and home runs
-// that waited long, has the turn that it has without.
+// TestWhatASiteSaysOfItselfChangesNothing: under the policies of projected waits only what a site lends
+// counts. A site that claims that its own users use many cores, and that home runs waited long, has the
+// same turn as without.
 func TestWhatASiteSaysOfItselfChangesNothing(t *testing.T) {
 	for _, policy := range sched.Projected() {
 		var fair [2]sched.Projection
@@ -163,7 +163,12 @@ func TestWhatASiteSaysOfItselfChangesNothing(t *testing.T) {
 				o := w.offering("a", 1)
 				o.Home.MilliCPU, o.Capacity.MilliCPU = 90_000, 91_000
 				w.must("a", o)
-				w.must("a", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: 1000, WaitMs: 40_000}}})
+				w.must("a", &command.Usage{
+					Batch: 1,
+					Rows: []command.UsageRow{{
+						Job: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: 1000, WaitMs: 40_000,
+					}},
+				})
 			}
 			w.submit("a", w.job("a", 9))
 			w.submit("b", w.job("b", 9))
@@ -178,10 +183,9 @@ func TestWhatASiteSaysOfItselfChangesNothing(t *testing.T) {
 	}
 }
 
-// TestWhoNeverLends: a site that lends nothing stands as if it had one core. It is behind
-// who waits alike and lends more, and joining brings it nothing of the others'; but what
-// it waits counts, so its turn comes, though the others have more than all machines can
-// run all the time.
+// TestWhoNeverLends: a site that lends nothing is treated as if it had one core. It is behind sites that
+// wait equally and lend more, and joining gives it nothing of the others' share; but what it waits counts,
+// so its turn comes, although the others always have more than all machines can run.
 func TestWhoNeverLends(t *testing.T) {
 	for _, policy := range sched.Projected() {
 		w := newWaiting(t, policy, 2, "a", "b")
@@ -223,7 +227,7 @@ func TestWhoNeverLends(t *testing.T) {
 	}
 }
 
-// running is how many tasks of a site run.
+// running returns how many tasks of a site run.
 func (w *world) running(owner string) (n int) {
 	for _, x := range w.s.sites {
 		for _, a := range w.s.Assignments(x.name) {
@@ -235,9 +239,9 @@ func (w *world) running(owner string) (n int) {
 	return n
 }
 
-// TestRanksCountWhatChoresReturned has a match be cut, and then a site be lost in as many
-// entries as that takes: what that returns counts for the ranks of what is matched then.
-// Only what was there after the first of these entries did.
+// TestRanksCountWhatChoresReturned cuts a match and then loses a site in as many entries as that takes: what that
+// returns counts for the ranks of what is matched then. Only what existed after the first of these entries used to
+// count.
 func TestRanksCountWhatChoresReturned(t *testing.T) {
 	w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
 	w.must("b", w.offering("b", 8))

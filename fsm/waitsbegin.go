@@ -6,9 +6,9 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// CanUse says whether the federation can go by a policy now. Errors name what
-// stands against it and what to do: ErrPolicySites.
-func (s *views) CanUse(policy string) error {
+// CanUse returns an error if the federation cannot use a policy now. The error says why not and what to do:
+// ErrPolicySites.
+func (s *fleet) CanUse(policy string) error {
 	if most := sched.MaxSites(policy); most > 0 && len(s.sites) > most {
 		return fmt.Errorf("%w: %s takes at most %d sites, %d have registered: choose %s",
 			ErrPolicySites, policy, most, len(s.sites), sched.Effective(policy, len(s.sites)))
@@ -27,10 +27,9 @@ func (s *State) dropWaits() {
 	s.waits, s.prolonging = nil, false
 }
 
-// beginWaits begins counting if the policy is one by projected waits, with what is
-// there now. It costs as much as there are jobs and live attempts, so it is done once an
-// entry, after all commands, however many of them changed the policy; and what is too
-// much for one entry is left to the next, in which nothing is matched before.
+// beginWaits begins counting, with what exists now, if the policy uses projected waits. The cost grows with
+// the number of jobs and live attempts, so it is done once an entry, after all commands, however many of them
+// changed the policy. What is too much for one entry is left to the next, in which nothing is matched before.
 func (s *State) beginWaits() {
 	if s.waits == nil && sched.IsProjected(s.params.Policy) {
 		s.newWaits()
@@ -43,14 +42,17 @@ func (s *State) beginWaits() {
 // newWaits begins counting with nothing.
 func (s *jobTable) newWaits() {
 	now := s.quanta(s.time)
-	s.waits = &waits{due: dueHeap(), since: now, limit: s.nextSeq, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), leastCores, now, s.epoch)}
+	policy := sched.Effective(s.params.Policy, len(s.sites))
+	s.waits = &waits{
+		due: dueHeap(), since: now, limit: s.nextSeq, queues: sched.NewCoalitions(policy, leastCores, now, s.epoch),
+	}
 	for _, x := range s.sites {
 		s.noteJoined(x)
 		s.noteCores(x)
 	}
 }
 
-// enterJobs enters what was there when the policy began; false: more is left.
+// enterJobs enters what existed when the policy began. It returns false if more is left.
 func (s *jobTable) enterJobs() bool {
 	w, first := s.waits, true
 	for seq := range s.jobs.From(w.next.seq) {
@@ -73,8 +75,8 @@ func (s *jobTable) enterJobs() bool {
 	return true
 }
 
-// enterJob enters a job that was there when the policy began: what waits is
-// released now, and so is what is left of what runs. false: more of that is left.
+// enterJob enters a job that existed when the policy began: what waits is released now, and so is the
+// remaining part of what runs. It returns false if more of the job is left.
 func (s *jobTable) enterJob(seq uint64) bool {
 	w := s.waits
 	if w.next.task == 0 {

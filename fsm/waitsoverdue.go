@@ -7,10 +7,9 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// due is when a live attempt will have run for as long as is thought. Its entry
-// stays when the attempt is gone, and is dropped when it is met, or when an assignment
-// comes to it, each of which looks at two: so an end costs nothing here, and there are
-// at most about twice as many entries as attempts.
+// due is when a live attempt will have run for its expected length. Its entry stays when the attempt is gone.
+// It is dropped when it becomes due, or when an assignment reaches it; each assignment examines two. So an
+// attempt's end costs nothing here, and there are at most about twice as many entries as attempts.
 type due struct {
 	at      int64 // quanta
 	slot    uint64
@@ -19,7 +18,7 @@ type due struct {
 	attempt uint32
 }
 
-// expect enters a live attempt with the length that it is thought to run.
+// expect adds a live attempt with its expected length.
 func (s *attemptTable) expect(slot uint64, length int64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	a.length = length
@@ -35,26 +34,25 @@ func (s *attemptTable) expect(slot uint64, length int64) {
 	}
 }
 
-// dueOf is the entry of an attempt. Before the policy began nothing counts.
+// dueOf returns the entry of an attempt. Time before the policy began does not count.
 func (s *ranking) dueOf(slot uint64, a *attempt) due {
 	at := max(s.quanta(a.assignedMs), s.waits.since) + a.length
 	return due{at: at, slot: slot, seq: a.seq, task: a.task, attempt: a.attempt}
 }
 
-// isDue reports whether an entry counts still.
+// isDue reports whether an entry still counts.
 func (s *attemptTable) isDue(d due) bool {
 	a := s.attempts.Get(d.slot)
 	return a != nil && a.phase != phaseLeft && s.dueOf(d.slot, a) == d
 }
 
-// prolong has attempts that outlive their lengths be thought to run twice as
-// long: their cores stay taken in the virtual queues. What is too much for one entry
-// is left to the next (prolonging).
+// prolong doubles the expected length of attempts that outlive it: their cores stay taken in the virtual
+// queues. What is too much for one entry is left to the next (prolonging).
 func (s *State) prolong() {
 	w, now := s.waits, s.quanta(s.time)
 	s.prolonging = false
 	for first := true; w.due.Len() > 0 && w.due.First().at < now; {
-		if !s.isDue(*w.due.First()) { // costs no step: when it is met depends on the list
+		if !s.isDue(*w.due.First()) { // counts no step: when it becomes due depends on the list
 			w.due.Pop()
 			continue
 		}

@@ -7,8 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// frozenWaits is the part of a snapshot that is written while a policy by
-// projected waits is in force.
+// frozenWaits is the part of a snapshot that is written while a policy of projected waits is in force.
 type frozenWaits struct {
 	since  int64
 	queues *sched.Coalitions
@@ -24,8 +23,8 @@ func (s *ranking) freezeWaits() *frozenWaits {
 	return &frozenWaits{s.waits.since, s.waits.queues.Copy(), s.waits.queued, s.waits.next, s.waits.limit}
 }
 
-// encodeWaits writes it: the sites' parts, the estimate of each job that has not
-// ended, the length of each live attempt, and the queues.
+// encodeWaits writes the sites' parts, the estimate of each job that has not ended, the length of each live
+// attempt, and the queues.
 func (f *Frozen) encodeWaits(w *snapWriter) {
 	if f.waits == nil {
 		return
@@ -81,19 +80,24 @@ func (w *snapWriter) queue(q *sched.Queue) {
 	}
 }
 
-// waits reads what encodeWaits wrote, after all else, and counts what waits.
+// waits reads what encodeWaits wrote, after everything else, and counts what waits.
 func (r *snapReader) waits(s *State) {
 	if r.err != nil || s.founded == 0 || !sched.IsProjected(s.params.Policy) {
 		return
 	}
 	now := s.quanta(s.time)
-	s.waits = &waits{due: dueHeap(), since: r.within(0, now, "begin of the policy"), changes: make([]sched.Change, len(s.sites))}
+	s.waits = &waits{
+		due: dueHeap(), since: r.within(0, now, "begin of the policy"), changes: make([]sched.Change, len(s.sites)),
+	}
 	if s.waits.limit = r.upTo(s.nextSeq, "begin of the policy"); s.waits.limit > 0 {
 		s.waits.next = taskKey{r.upTo(s.waits.limit, "job"), uint32(r.upTo(command.MaxCount+1, "task"))}
 		r.check(s.phase != matched, "a policy begins beside no match")
 	}
 	for _, x := range s.sites {
-		x.waits = waitSite{from: r.within(s.waits.since, now, "begin of waiting"), ran: r.within(0, s.bounds.ranTasks-1, "runs"), cores: coresOf(x)}
+		x.waits = waitSite{
+			from: r.within(s.waits.since, now, "begin of waiting"), ran: r.within(0, s.bounds.ranTasks-1, "runs"),
+			cores: coresOf(x),
+		}
 		x.waits.ranSum = r.within(0, s.bounds.ranTasks*sched.MaxNow, "runs' lengths")
 		x.account.Projection.Started = r.int128()
 		r.check(x.account.Projection.Started.Sign() >= 0, "a site waited less than nothing")
@@ -117,7 +121,8 @@ func (r *snapReader) waits(s *State) {
 		}
 	}
 	var err error
-	s.waits.queues, err = sched.RestoreCoalitions(sched.Effective(s.params.Policy, len(s.sites)), len(s.sites), leastCores, now, s.epoch, r.queue)
+	policy := sched.Effective(s.params.Policy, len(s.sites))
+	s.waits.queues, err = sched.RestoreCoalitions(policy, len(s.sites), leastCores, now, s.epoch, r.queue)
 	if err != nil {
 		r.fail("%v", err)
 	}
@@ -130,7 +135,10 @@ func (r *snapReader) waits(s *State) {
 func (r *snapReader) int128() sched.Int128 { return sched.Int128{Hi: r.int(), Lo: r.uint()} }
 
 func (r *snapReader) queue() (*sched.Queue, error) {
-	v := sched.QueueState{Clock: r.int(), Units: r.int(), Length: r.int(), Work: r.int128(), Settled: r.int128(), Least: leastCores, Lent: r.int()}
+	v := sched.QueueState{
+		Clock: r.int(), Units: r.int(), Length: r.int(),
+		Work: r.int128(), Settled: r.int128(), Least: leastCores, Lent: r.int(),
+	}
 	for _, list := range [...]*[]sched.Slot{&v.Free, &v.Away} {
 		for range r.uint() {
 			if r.err != nil {

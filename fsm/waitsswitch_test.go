@@ -9,8 +9,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// TestOtherParamsAboveTheLimit: with a thirteenth site CE goes on for SHAPLEY, and
-// the other parameters can be changed still.
+// TestOtherParamsAboveTheLimit: with a thirteenth site CE takes over from SHAPLEY, and the other parameters
+// can still be changed.
 func TestOtherParamsAboveTheLimit(t *testing.T) {
 	names := make([]string, sched.MaxShapley)
 	for i := range names {
@@ -29,10 +29,9 @@ func TestOtherParamsAboveTheLimit(t *testing.T) {
 	w.check()
 }
 
-// TestSwitchesOfOneEntryBeginOnce: however often an entry changes the policy, the
-// last one begins once, with all that the entry's commands left waiting. To begin
-// costs as much as there are jobs, and anybody may put a thousand switches into an
-// entry: it allocates for one.
+// TestSwitchesOfOneEntryBeginOnce: however often an entry changes the policy, the last one begins once,
+// with everything that the entry's commands left waiting. The cost of a beginning grows with the number of
+// jobs, and anybody may put a thousand switches into an entry: it allocates for one.
 func TestSwitchesOfOneEntryBeginOnce(t *testing.T) {
 	const jobs, switches = 10_000, 1001
 	w := newWaiting(t, sched.Alone, 1, "a", "b")
@@ -75,9 +74,8 @@ func TestSwitchesOfOneEntryBeginOnce(t *testing.T) {
 	}
 }
 
-// TestAheadIsTakenOnceAnEntry: what each that waits has ahead is shared among all
-// that waited when the match began, also among those that it takes before it has
-// to compare sites.
+// TestAheadIsTakenOnceAnEntry: what the waiting tasks have ahead is shared among all that waited when the
+// match began, including those that it takes before it has to compare sites.
 func TestAheadIsTakenOnceAnEntry(t *testing.T) {
 	w := newWaiting(t, sched.Alone, 0, "a", "b")
 	at := func(owner, only string) command.JobSpec {
@@ -99,9 +97,9 @@ func TestAheadIsTakenOnceAnEntry(t *testing.T) {
 	w.check()
 }
 
-// TestLostRunLeavesNothing: what a lost attempt was thought to run longer leaves
-// the virtual queues with it: its task is one of its estimated length again, and
-// counts as one, also if its owner is away when it is lost.
+// TestLostRunLeavesNothing: the extra length that was expected of a lost attempt leaves the virtual queues
+// with it. Its task has its estimated length again, and counts as one, also if its owner is away when it is
+// lost.
 func TestLostRunLeavesNothing(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
@@ -139,7 +137,7 @@ func TestLostRunLeavesNothing(t *testing.T) {
 		}
 		w.apply()
 		units := int64(11)
-		if away { // all are released again
+		if away { // everything is released again
 			units = 21
 		}
 		if got := alone(); got.Units != units || got.Work != sched.Int64(units*1000) {
@@ -149,8 +147,8 @@ func TestLostRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatComesAndGoesInOneEntry: a job that is submitted and cancelled in one entry,
-// or whose site leaves in it, was never there.
+// TestWhatComesAndGoesInOneEntry: a job that is submitted and cancelled in one entry, or whose site leaves in it,
+// counts as never having been there.
 func TestWhatComesAndGoesInOneEntry(t *testing.T) {
 	for _, leave := range []bool{false, true} {
 		w := newWaiting(t, sched.Alone, 0, "a", "b")
@@ -173,9 +171,8 @@ func TestWhatComesAndGoesInOneEntry(t *testing.T) {
 	}
 }
 
-// TestFailedAndCancelledInOneEntry: a task that failed and would wait again, and is
-// cancelled in the entry that says so, is not released once more; nor is what a site
-// had waiting if it returns and cancels in one entry.
+// TestFailedAndCancelledInOneEntry: a task that failed and would wait again, and is cancelled in the same
+// entry, is not released once more; nor is what a site had waiting if it returns and cancels in one entry.
 func TestFailedAndCancelledInOneEntry(t *testing.T) {
 	for name, task := range map[string]int64{"the task": 0, "the job": -1} {
 		w := newWaiting(t, sched.Alone, 1, "a")
@@ -193,7 +190,7 @@ func TestFailedAndCancelledInOneEntry(t *testing.T) {
 	w.check()
 }
 
-// runsForAway has b run an immediate task of a, which is away, under ALONE.
+// runsForAway makes b run an immediate task of a, which is away, under ALONE.
 func runsForAway(t *testing.T) *world {
 	t.Helper()
 	w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
@@ -203,12 +200,15 @@ func runsForAway(t *testing.T) *world {
 	return w
 }
 
-// TestSuspectedAndLostLeavesNothing has a site be suspected and then lost that runs a task
-// of one that is away: in the entry of the loss the task has its attempt back and waits
-// again, and nothing of that is left in the virtual queues, where an absent site has nothing.
+// TestSuspectedAndLostLeavesNothing: a site that runs a task of an absent one is suspected and then lost.
+// In the entry of the loss the task gets its attempt back and waits again; nothing of that remains in the
+// virtual queues, where an absent site has nothing.
 func TestSuspectedAndLostLeavesNothing(t *testing.T) {
 	w := runsForAway(t)
-	for _, c := range []command.Body{&command.Suspect{Site: "b", Incarnation: w.inc["b"], On: true}, &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}} {
+	for _, c := range []command.Body{
+		&command.Suspect{Site: "b", Incarnation: w.inc["b"], On: true},
+		&command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term},
+	} {
 		w.apply(w.cmd("c", c))
 		w.check()
 		if got := w.unitsWaiting(); got[1+w.s.byName["a"].id] != 0 {
@@ -217,9 +217,8 @@ func TestSuspectedAndLostLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestADoubtOfWhoIsAwayIsNoWait has a site's task be in doubt, for long, and taken back
-// while it is away, and then lost: by the virtual queues it has not waited for less than
-// nothing.
+// TestADoubtOfWhoIsAwayIsNoWait: a site's task is in doubt for a long time and gets its attempt back while
+// the site is away, and is then lost. In the virtual queues it has not waited for less than nothing.
 func TestADoubtOfWhoIsAwayIsNoWait(t *testing.T) {
 	w := runsForAway(t)
 	for _, c := range []command.Body{
@@ -239,8 +238,8 @@ func TestADoubtOfWhoIsAwayIsNoWait(t *testing.T) {
 	}
 }
 
-// TestADoubtWhileAPolicyBegins has a suspicion come and go in one entry, before the attempt
-// that it is about is entered into the virtual queues: it is there once then.
+// TestADoubtWhileAPolicyBegins: a suspicion comes and goes in one entry before the attempt in question is
+// entered into the virtual queues; then it is in them once.
 func TestADoubtWhileAPolicyBegins(t *testing.T) {
 	w := newWaiting(t, sched.SimplDirect, 0, "a", "b")
 	w.must("b", w.offering("b", 2))
@@ -259,13 +258,16 @@ func TestADoubtWhileAPolicyBegins(t *testing.T) {
 	if !w.s.beginning() || w.s.waits.has(1, 1) {
 		t.Fatal("all is entered at once")
 	}
-	apply(maxSteps, w.cmd("a", &command.Suspect{Site: "b", Incarnation: w.inc["b"], On: true}), w.cmd("a", &command.Suspect{Site: "b", Incarnation: w.inc["b"]}))
+	apply(
+		maxSteps, w.cmd("a", &command.Suspect{Site: "b", Incarnation: w.inc["b"], On: true}),
+		w.cmd("a", &command.Suspect{Site: "b", Incarnation: w.inc["b"]}),
+	)
 	if got := w.unitsWaiting(); w.s.beginning() || got[1] != 1 {
 		t.Errorf("of the task that runs %d units are in the virtual queues", got)
 	}
 }
 
-// unitsWaiting are those of the virtual queues.
+// unitsWaiting returns the units of the virtual queues.
 func (w *world) unitsWaiting() (units []int64) {
 	for q := range w.s.waits.queues.All {
 		units = append(units, q.State().Units)
@@ -273,8 +275,7 @@ func (w *world) unitsWaiting() (units []int64) {
 	return units
 }
 
-// failAndCancel has a task fail, and it, or the whole job, be cancelled in the same
-// entry.
+// failAndCancel fails a task and cancels it, or the whole job, in the same entry.
 func (w *world) failAndCancel(task int64) {
 	w.t.Helper()
 	j := w.job("a", 1)
@@ -289,8 +290,7 @@ func (w *world) failAndCancel(task int64) {
 	}
 }
 
-// backAndCancelled has a site that waits with three tasks be lost, and in one entry
-// come back and cancel them.
+// backAndCancelled loses a site that waits with three tasks; in one entry it returns and cancels them.
 func (w *world) backAndCancelled() {
 	w.t.Helper()
 	w.must("a", w.offering("a", 0))

@@ -5,61 +5,58 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// WhyView says why a job waits, in facts, as of one entry: what match would do
-// if room appeared now. Standings move with every run, so the order is today's,
-// no promise.
+// WhyView says why a job waits, in facts, as of one entry: what match would do if room appeared now. Accounts
+// change with every run, so the order is today's and not a promise.
 type WhyView struct {
 	Index  uint64
 	TimeMs int64
 	Params command.Params
-	Policy string        // the one that counts: State.Policy
-	Job    command.JobID // Num is 0 for a job that is only asked about
-	// Refused, if not OK, is why a submission would not be accepted; the rest is
-	// as if it were.
+	Policy string        // the one that applies: State.Policy
+	Job    command.JobID // Num is 0 for a hypothetical job
+	// Refused, if not OK, is why a submission would not be accepted; the other fields are as if it were.
 	Refused command.Code
-	// Unfit is why no site could run it, even with its machines empty; "" if one could.
+	// Unfit is why no site could run it, even with empty machines; "" if one could.
 	Unfit string
 	State TaskState         // of the job
 	Need  command.Resources // of one task
-	// QueuedMs is the log time at which the job was queued, TimeMs of one that is not.
+	// QueuedMs is the log time at which the job was queued, TimeMs for a hypothetical job.
 	QueuedMs int64
-	Waiting  uint32 // queued tasks; without any, nothing stands below
+	Waiting  uint32 // queued tasks; if there are none, the fields below are empty
 	Ahead    AheadView
-	// Turns are the sites with tasks that compete, whose turn it is first; at most
-	// MaxTurns, and the job's own site always.
+	// Turns are the sites with competing tasks, the one whose turn it is first; at most MaxTurns, and
+	// always with the job's own site.
 	Turns []TurnView
-	// Claims are all sites with tasks that compete, in the same order.
+	// Claims are all sites with competing tasks, in the same order.
 	Claims []Claim
-	// PerUnit is what a rank falls by when a unit of its site starts; only of the
-	// policies by projected waits, 0 of others.
+	// PerUnit is how much a rank falls when a unit of its site starts; 0 except with the policies of
+	// projected waits.
 	PerUnit sched.Int128
 	Sites   []SiteWhy // every site that ever registered, by name
 }
 
-// Claim is what an estimate needs of a site that competes.
+// Claim is what an estimate needs to know of a competing site.
 type Claim struct {
 	Site     string
 	Rank     sched.Rank
 	Share    int64 // milli-cores that it contributes now
 	Waiting  uint64
-	MilliCPU int64 // that its competing tasks need
+	MilliCPU int64 // needed by its competing tasks
 }
 
 // MaxTurns bounds the sites in a WhyView's Turns.
 const MaxTurns = 20
 
-// AheadView counts what goes first: waiting tasks that could run on a machine
-// on which the job could run, too.
+// AheadView counts what goes first: waiting tasks that could run on a machine on which the job could run too.
 type AheadView struct {
-	Own      uint64 // tasks of the same site: higher priority, or earlier
-	Others   uint64 // tasks of the sites whose turn is before
-	MilliCPU int64  // that both need together
-	Sites    int    // whose turn is before
-	Exact    bool   // else Own is counted by a sample
+	Own      uint64 // tasks of the same site: of higher priority, or earlier
+	Others   uint64 // tasks of the sites whose turn comes first
+	MilliCPU int64  // needed by both together
+	Sites    int    // whose turn comes first
+	Exact    bool   // if false, Own is estimated from a sample
 }
 
-// TurnView is one site's claim to the next machine. Decimals are in the units
-// of sched.Standing and, for Usage, in weight·quantum.
+// TurnView is one site's claim to the next machine. Decimals are in the units of sched.Standing and, for
+// Usage, in weight·quantum.
 type TurnView struct {
 	Site                            string
 	Place                           int    // from 1; 1 goes first
@@ -68,12 +65,12 @@ type TurnView struct {
 	Contribution, Utility, Priority string
 	Usage                           string // FAIRSHARE: what it used
 	Share                           int64  // FAIRSHARE: milli-cores that it contributes now
-	Chosen                          bool   // ROUND_ROBIN: ever; then
-	StartsAgo                       uint64 // how many starts of the federation ago
-	// Excess is of the policies by projected waits: what its tasks have waited and
-	// will, about, beyond their fair share, in cores·quanta.
+	Chosen                          bool   // ROUND_ROBIN: whether it was ever chosen
+	StartsAgo                       uint64 // ROUND_ROBIN, if Chosen: how many starts of the federation ago
+	// Excess is for the policies of projected waits: about how long its tasks have waited and will wait
+	// beyond their fair share, in cores·quanta.
 	Excess  string
-	Endless bool // then: alone its tasks would wait without end, for it has no core
+	Endless bool // with Excess: alone its tasks would wait forever, since it has no core
 	Tied    bool // equal to the job's own site
 }
 
@@ -82,30 +79,30 @@ type SiteWhy struct {
 	Site     string
 	Why      Hindrance
 	Machines int               // that could run a task if they were empty
-	InUse    int64             // milli-cores that the federation uses of those now
+	InUse    int64             // milli-cores of those machines that the federation uses now
 	Slots    uint64            // HinderedFree, HinderedTurn: tasks that fit now
-	Machine  string            // the one with the least missing
-	Short    command.Resources // HinderedFull, HinderedShape: what it is short of, for one task
-	AtMost   int64             // HinderedFull: not 0 if it runs that many tasks, and may run no more
-	InDoubt  bool              // HinderedSuspect: an attempt of the job's next task may run on there
-	Lacks    string            // HinderedLabels: the selectors that Machine does not satisfy, and what it has
-	// First is the job that takes the first room for one of these tasks on
-	// Machine; HinderedReserved: the one for which Machine is held.
+	Machine  string            // the one that lacks least
+	Short    command.Resources // HinderedFull, HinderedShape: what it lacks for one task
+	AtMost   int64             // HinderedFull: if not 0, it runs that many tasks and may run no more
+	InDoubt  bool              // HinderedSuspect: an attempt of the job's next task may still run there
+	Lacks    string            // HinderedLabels: the selectors that Machine does not satisfy, and what it has instead
+	// First is the job that takes the first room for such a task on Machine; with HinderedReserved, the
+	// one for which Machine is reserved.
 	First command.JobID
-	Near  string // HinderedUnknown: the site whose name is nearest, "" if none is near
+	Near  string // HinderedUnknown: the site with the most similar name, "" if none is similar
 }
 
 // Hindrance is the reason of a SiteWhy.
 type Hindrance uint8
 
-// The hindrances; of several that hold, the last one counts.
+// The hindrances; if several apply, the last one counts.
 const (
 	HinderedFree     Hindrance = iota // nothing: a task starts with the next entry
-	HinderedTurn                      // there is room, others go first
+	HinderedTurn                      // there is room, but others go first
 	HinderedFull                      // machines that could run it are busy
-	HinderedReserved                  // there is room, held for another job
+	HinderedReserved                  // there is room, but it is reserved for another job
 	HinderedDeclined                  // it declined the tasks, until its next offer
-	HinderedSuspect                   // its offers rest: it does not answer
+	HinderedSuspect                   // its offers are suspended: it does not answer
 	HinderedShape                     // no machine would fit a task, even empty
 	HinderedLabels                    // no machine has the labels that its selectors want
 	HinderedKind                      // its machines run the other kind of task
@@ -113,14 +110,14 @@ const (
 	HinderedLost                      // its lease ran out
 	HinderedRule                      // sites.only or sites.not
 	HinderedLeft                      // it left the federation
-	HinderedUnknown                   // sites.only names it, and no site is called so
+	HinderedUnknown                   // sites.only names it, and there is no site of that name
 )
 
 var hindranceNames = [...]string{
 	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "labels", "kind", "closed", "lost", "rule", "left", "unknown",
 }
 
-// String is the hindrance's name in the API.
+// String returns the hindrance's name in the API.
 func (h Hindrance) String() string {
 	if int(h) < len(hindranceNames) {
 		return hindranceNames[h]
@@ -128,8 +125,8 @@ func (h Hindrance) String() string {
 	return "unknown"
 }
 
-// Why says why a job waits; false if there is no such job. It looks at classes,
-// lanes and machines, and at a bounded sample of jobs.
+// Why returns why a job waits; false if there is no such job. It examines classes, lanes and machines, and a
+// bounded sample of jobs.
 func (s *views) Why(id command.JobID) (WhyView, bool) {
 	seq := s.findJob(id)
 	if seq == 0 {
@@ -146,8 +143,8 @@ func (s *views) Why(id command.JobID) (WhyView, bool) {
 	return v, true
 }
 
-// WhySpec says what Why would if a site submitted the job now; false if there is
-// no such site, or it is not present. It changes nothing.
+// WhySpec returns what Why would return if a site submitted the job now; false if there is no such site, or it
+// is not present. It changes nothing.
 func (s *views) WhySpec(site string, spec *command.JobSpec) (WhyView, bool) {
 	x := s.byName[site]
 	if x == nil || !x.present() {
@@ -162,15 +159,18 @@ func (s *views) WhySpec(site string, spec *command.JobSpec) (WhyView, bool) {
 }
 
 func (s *views) whyHead(id command.JobID, need command.Resources, waiting uint32) WhyView {
-	return WhyView{Index: s.index, TimeMs: s.time, Params: s.params, Policy: s.Policy(), Job: id, Need: need, QueuedMs: s.time, Waiting: waiting}
+	return WhyView{
+		Index: s.index, TimeMs: s.time, Params: s.params, Policy: s.Policy(), Job: id, Need: need,
+		QueuedMs: s.time, Waiting: waiting,
+	}
 }
 
-// inquiry is one question: the job, or one as if it had just been submitted.
+// inquiry is one question: about a job, or about a hypothetical one as if it had just been submitted.
 type inquiry struct {
 	s        *views
 	owner    *site
 	shape    *command.Shape
-	job      *job   // nil: it is not in the state
+	job      *job   // nil: a hypothetical job
 	seq      uint64 // of the job, or the next one
 	priority int32
 
@@ -194,7 +194,7 @@ func (q *inquiry) answer(v *WhyView) {
 	}
 	for i, name := range q.s.strangers(q.shape) {
 		x := SiteWhy{Site: name, Why: HinderedUnknown}
-		if i < maxCensus { // each is some work
+		if i < maxCensus { // each takes some work
 			x.Near = q.s.nearSite(name)
 		}
 		v.Sites = append(v.Sites, x)
@@ -235,7 +235,7 @@ func (q *inquiry) count(v *WhyView) {
 func (q *inquiry) viewTurn(i, me int) TurnView {
 	s, t := q.s, &q.turns[i]
 	a := &t.site.account
-	c, u, p := sched.Standing(s.params.Policy, s.params.Running, a, s.quanta(s.time))
+	c, u, p := s.standing(t.site)
 	v := TurnView{
 		Site: t.site.name, Place: i + 1, Waiting: t.waiting, OldestMs: t.first.ms,
 		Contribution: c.String(), Utility: u.String(), Priority: p.String(),
@@ -255,8 +255,7 @@ func (q *inquiry) viewTurn(i, me int) TurnView {
 	return v
 }
 
-// InUse yields how many milli-cores the federation uses of each site's machines
-// now, by site.
+// InUse yields how many milli-cores of each site's machines the federation uses now, by site.
 func (s *views) InUse(yield func(site string, milliCPU int64)) {
 	for _, x := range s.order {
 		yield(x.name, x.used.MilliCPU)

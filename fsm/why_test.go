@@ -13,8 +13,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// TestWhyAgrees compares what Why says with what Apply does, over random
-// histories of up to four sites under all policies.
+// TestWhyAgrees compares what Why says with what Apply does, over random histories of up to four sites under all
+// policies.
 func TestWhyAgrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, realBounds())
@@ -58,7 +58,7 @@ func (m *model) why(t *rapid.T) {
 	if s.Hash() != before {
 		t.Fatal("a question changed the state")
 	}
-	if s.waits == nil { // else an end corrects an estimate, and so the order
+	if s.waits == nil { // otherwise an end corrects an estimate, and so the order
 		m.freeOne(t, said)
 	}
 	m.askFirst(t)
@@ -86,17 +86,18 @@ func (m *model) checkWhy(t *rapid.T, seq uint64, v *WhyView) {
 	if v.Ahead.Own != own || v.Ahead.Others != others || !v.Ahead.Exact {
 		t.Fatalf("job %d: %+v, want %d own and %d others ahead", seq, v.Ahead, own, others)
 	}
-	if i := slices.IndexFunc(v.Turns, func(x TurnView) bool { return x.Site == v.Job.Site }); i != v.Ahead.Sites || v.Turns[i].Place != i+1 {
+	if i := slices.IndexFunc(v.Turns, func(x TurnView) bool { return x.Site == v.Job.Site }); i != v.Ahead.Sites ||
+		v.Turns[i].Place != i+1 {
 		t.Fatalf("job %d: own turn at %d, %d sites ahead", seq, i, v.Ahead.Sites)
 	}
 }
 
-// naiveAble reports whether some present site could run a task of the job if its
-// machines were empty.
+// naiveAble reports whether some present site could run a task of the job if its machines were empty.
 func (s *State) naiveAble(j *job) bool {
 	for _, x := range s.sites {
 		for _, m := range x.machines {
-			if x.present() && j.class.Allows(x.name) && oracleRuns[m.runs][j.class.Image] && oracleSelects(m, j.class.Selectors) && j.class.Need.FitsIn(m.whole) {
+			if x.present() && j.class.Allows(x.name) && oracleRuns[m.runs][j.class.Image] &&
+				oracleSelects(m, j.class.Selectors) && j.class.Need.FitsIn(m.whole) {
 				return true
 			}
 		}
@@ -181,9 +182,9 @@ func (s *State) naiveAhead(seq uint64, j *job) (own, others uint64) {
 	return own, others
 }
 
-// freeOne has one attempt that never started end without a charge, so that room
-// appears and no standing moves: then the job that goes first there gets it, and
-// no job gets a task at a site that was said to be out of the question.
+// freeOne ends one attempt that never started without a charge, so that room appears and no account
+// changes. Then the job that goes first there gets the room, and no job gets a task at a site that was said
+// to be out of the question.
 func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	s := m.w.s
 	var slots []uint64
@@ -201,16 +202,21 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	if m := a.machine; m.slots > 0 && m.tasks > m.slots { // its slots became fewer
 		room = command.Resources{}
 	}
-	want := map[uint64]uint64{} // by the job that is asked about, what goes first
+	want := map[uint64]uint64{} // what goes first, by the job that is asked about
 	for _, seq := range slices.Sorted(maps.Keys(said)) {
 		w := s.jobs.Get(seq)
-		q := inquiry{s: &s.views, owner: s.sites[w.owner], shape: &w.class.Shape, job: w, seq: seq, priority: w.priority}
+		q := inquiry{
+			s: &s.views, owner: s.sites[w.owner], shape: &w.class.Shape, job: w, seq: seq, priority: w.priority,
+		}
 		q.answer(&WhyView{})
 		if a.machine.mayTake(&w.class.Shape, room) {
 			want[seq] = q.firstAt(a.machine, room)
 		}
 	}
-	end := command.Ended{AttemptRef: command.AttemptRef{Job: s.idOf(j), Task: a.task, Attempt: a.attempt, Token: a.token}, Outcome: command.Succeeded}
+	end := command.Ended{
+		AttemptRef: command.AttemptRef{Job: s.idOf(j), Task: a.task, Attempt: a.attempt, Token: a.token},
+		Outcome:    command.Succeeded,
+	}
 	after := m.copyWith(t, at, &command.Complete{Attempts: []command.Ended{end}})
 	took := map[uint64]bool{}
 	for _, n := range after.attempts.All() {
@@ -231,14 +237,16 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	}
 }
 
-// askFirst compares what a question beforehand says with what a submission of
-// the same job does.
+// askFirst compares the answer for a hypothetical job with what a submission of the same job does.
 func (m *model) askFirst(t *rapid.T) {
 	s := m.w.s
 	site := m.site()
 	job := command.JobSpec{
 		Num: m.w.num[site] + 1, Count: uint32(rapid.SampledFrom([]int{1, 3, 40}).Draw(t, "asked")), MaxAttempts: 1,
-		Need:     command.Resources{MilliCPU: rapid.Int64Range(1, 5).Draw(t, "cores") * 1000, MemMiB: 0, GPU: rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "gpus")},
+		Need: command.Resources{
+			MilliCPU: rapid.Int64Range(1, 5).Draw(t, "cores") * 1000, MemMiB: 0,
+			GPU: rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "gpus"),
+		},
 		Priority: int32(rapid.IntRange(0, 1).Draw(t, "priority")),
 		Image:    rapid.IntRange(0, 3).Draw(t, "image") == 0, Selectors: m.drawSelectors(),
 	}
@@ -280,7 +288,10 @@ func (m *model) copyWith(t *rapid.T, site string, b command.Body) *State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := command.Command{ID: command.ID{Site: site, Incarnation: m.w.inc[site], Seq: m.w.seq[site] + 1}, Ack: m.w.seq[site], Body: b}
+	cmd := command.Command{
+		ID: command.ID{Site: site, Incarnation: m.w.inc[site], Seq: m.w.seq[site] + 1}, Ack: m.w.seq[site],
+		Body: b,
+	}
 	res, err := c.Apply(&command.Batch{Term: m.w.term, Elapsed: m.w.base, Commands: []command.Command{cmd}})
 	if err != nil || res[0].Code != command.OK {
 		t.Fatalf("%T of %s: %v %v", b, site, err, res)
@@ -297,14 +308,21 @@ func TestWhyTells(t *testing.T) {
 	w.must("b", w.offering("b", 6)) // gets busy
 	w.must("c", w.offering("c", 2)) // too small
 	w.must("d", w.offering("d"))    // closed
-	w.must("g", &command.Offer{Version: 1, Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: 9000, MemMiB: 999}, Runs: command.RunsImages}}})
+	w.must("g", &command.Offer{
+		Version: 1,
+		Machines: []command.Machine{{
+			Name: "m", Resources: command.Resources{MilliCPU: 9000, MemMiB: 999}, Runs: command.RunsImages,
+		}},
+	})
 	w.submit("c", w.job("c", 3)) // takes 3 of b and c
 	w.must("c", &command.Cancel{Job: command.JobID{Site: "c", Num: 1}, Task: 0})
 	w.must("a", &command.SiteLost{Site: "e", Incarnation: w.inc["e"], Term: 1})
 	w.must("f", &command.Leave{})
 	w.submit("b", w.job("b", 8))
 	w.at(60_000)
-	w.must("c", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 9, Need: command.Resources{MilliCPU: 1000}, RunMs: 1000}}})
+	w.must("c", &command.Usage{
+		Batch: 1, Rows: []command.UsageRow{{Job: 9, Need: command.Resources{MilliCPU: 1000}, RunMs: 1000}},
+	})
 	w.submit("a", w.job("a", 5), wide)
 	v, ok := w.s.Why(command.JobID{Site: "a", Num: 1})
 	if !ok {
@@ -335,7 +353,7 @@ ahead {Own:5 Others:3 MilliCPU:8000 Sites:1 Exact:true}
 	}
 }
 
-// TestWhyUnknown: no job, no site.
+// TestWhyUnknown asks for an unknown job and an unknown site.
 func TestWhyUnknown(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	if _, ok := w.s.Why(command.JobID{Site: "a", Num: 1}); ok {
@@ -345,12 +363,13 @@ func TestWhyUnknown(t *testing.T) {
 	if _, ok := w.s.WhySpec("zz", &job); ok {
 		t.Error("an unknown site")
 	}
-	if v, ok := w.s.WhySpec("a", &job); !ok || v.Refused != command.OK || len(v.Turns) != 1 || v.Ahead != (AheadView{Exact: true}) {
+	if v, ok := w.s.WhySpec("a", &job); !ok || v.Refused != command.OK || len(v.Turns) != 1 ||
+		v.Ahead != (AheadView{Exact: true}) {
 		t.Errorf("%v %+v", ok, v)
 	}
 }
 
-// TestWhyBySample: with more jobs than are looked at the count is near, and says so.
+// TestWhyBySample: with more jobs than are examined the count is approximate, and says so.
 func TestWhyBySample(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.must("a", w.offering("a", 1))
@@ -373,7 +392,7 @@ func TestWhyBySample(t *testing.T) {
 	}
 }
 
-// TestWhyByPolicy: each policy's own ground is told.
+// TestWhyByPolicy: the answer has each policy's own reason.
 func TestWhyByPolicy(t *testing.T) {
 	for _, policy := range sched.Names() {
 		p := params()
@@ -381,7 +400,10 @@ func TestWhyByPolicy(t *testing.T) {
 		w := newWorld(t, p, "a", "b")
 		w.must("b", w.offering("b", 2))
 		w.at(1000)
-		w.must("b", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 3000}, AgoMs: 100, RunMs: 500}}})
+		w.must("b", &command.Usage{
+			Batch: 1,
+			Rows:  []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 3000}, AgoMs: 100, RunMs: 500}},
+		})
 		w.submit("a", w.job("a", 9))
 		v, _ := w.s.Why(command.JobID{Site: "a", Num: 1})
 		x := v.Turns[0]
@@ -402,8 +424,8 @@ func TestWhyByPolicy(t *testing.T) {
 	}
 }
 
-// A machine that is overdrawn in a part, since its offer shrank, was said to have
-// room for tasks that do not need that part; match gives it none.
+// A machine that is overdrawn in one part, since its offer shrank, was said to have room for tasks that do not need
+// that part; match gives it none.
 func TestWhyCountsNoSlotsOnAnOverdrawnMachine(t *testing.T) {
 	q := inquiry{shape: &command.Shape{Need: command.Resources{MilliCPU: 1000}}}
 	for room, want := range map[command.Resources]uint64{

@@ -1,10 +1,10 @@
 package fsm
 
-// whyWalk bounds, roughly, the queue entries that one question looks at.
+// whyWalk is roughly the greatest number of queue entries that one question examines.
 const whyWalk = 4096
 
-// aheadIn counts a lane's tasks that go before a job of that priority and
-// arrival. Beyond most entries it takes an even sample; then exact is false.
+// aheadIn counts a lane's tasks that go before a job with that priority and arrival. With more than most
+// entries it takes an even sample; then exact is false.
 func (s *views) aheadIn(l *lane, priority int32, seq uint64, most int) (tasks uint64, exact bool) {
 	at := l.seekQueue(priority)
 	last := l.queues.Get(at)
@@ -30,7 +30,7 @@ func (s *views) aheadIn(l *lane, priority int32, seq uint64, most int) (tasks ui
 	return min(tasks, l.waiting), exact
 }
 
-// aheadInQueue counts the waiting tasks of a queue's jobs that arrived before.
+// aheadInQueue counts the waiting tasks of a queue's jobs that arrived before seq.
 func (s *views) aheadInQueue(q *queue, seq uint64, most int) (tasks uint64, exact bool) {
 	n := q.seqs.Rank(q.seqs.Search(func(o *uint64) bool { return *o >= seq }))
 	step := stepFor(n, most)
@@ -45,5 +45,5 @@ func (s *views) aheadInQueue(q *queue, seq uint64, most int) (tasks uint64, exac
 	return tasks, step == 1
 }
 
-// stepFor is the step that looks at no more than about most of n.
+// stepFor returns the step with which about most of n are examined, no more.
 func stepFor(n, most int) int { return max(1, (n+most-1)/most) }

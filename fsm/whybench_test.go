@@ -7,8 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// BenchmarkWhy asks for the last of a million waiting tasks, in arrays (one a
-// site) and as jobs of one task each.
+// BenchmarkWhy asks about the last of a million waiting tasks, in arrays (one a site) and as jobs of one task each.
 func BenchmarkWhy(b *testing.B) {
 	const waiting = 1_000_000
 	for _, sites := range []int{10, 100, 1000} {
@@ -26,7 +25,7 @@ func BenchmarkWhy(b *testing.B) {
 	}
 }
 
-// waitingWorld has two busy cores a site, and names the job submitted last.
+// waitingWorld has two busy cores a site, and returns the job submitted last.
 func waitingWorld(b *testing.B, sites, jobs int, count uint32) (*world, command.JobID) {
 	names := make([]string, sites)
 	for i := range names {

@@ -6,20 +6,19 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// reach is where tasks of a shape could run on some day: per site the greatest
-// of its machines' offers, per kind of task.
+// reach is where tasks of a shape could run some day: per site the greatest of its machines' offers, for each
+// kind of task.
 type reach struct {
 	bySite map[string]*spot
 	spots  []*spot
 	most   [2]command.Resources
 }
 
-// spot is one site's part: [1] of machines that run images, [0] of those that
-// run commands.
+// spot is one site's part of a reach: [1] is for machines that run images, [0] for those that run commands.
 type spot struct {
 	site *site
 	most [2]command.Resources
-	// marked are the same by labels, for what has selectors.
+	// marked is the same by labels, for shapes with selectors.
 	marked []marked
 }
 
@@ -69,7 +68,7 @@ func (s *views) reachOf(h *command.Shape) reach {
 	return r
 }
 
-// meets reports whether tasks of another shape could want a machine here.
+// meets reports whether tasks of another shape could compete for a machine here.
 func (r *reach) meets(h *command.Shape) bool {
 	if !h.Need.FitsIn(r.most[kindOf(h.Image)]) {
 		return false

@@ -2,7 +2,7 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// site says why one site does not run the job.
+// site returns why one site does not run the job.
 func (q *inquiry) site(x *site) SiteWhy {
 	v := SiteWhy{Site: x.name, Why: q.standing(x)}
 	if v.Why != HinderedFree {
@@ -38,7 +38,7 @@ func (q *inquiry) site(x *site) SiteWhy {
 	return v
 }
 
-// inDoubt reports whether the job's next task may run at a suspected site already.
+// inDoubt reports whether the job's next task may already run at a suspected site.
 func (q *inquiry) inDoubt(x *site) bool {
 	if q.job == nil || q.job.tasks.back().Len() == 0 {
 		return false
@@ -47,7 +47,7 @@ func (q *inquiry) inDoubt(x *site) bool {
 	return ok && q.s.attempts.Get(slot).site == x.id
 }
 
-// standing is what keeps a site out whatever its machines are.
+// standing returns what excludes a site whatever its machines are.
 func (q *inquiry) standing(x *site) Hindrance {
 	switch {
 	case x.state == Left:
@@ -60,9 +60,9 @@ func (q *inquiry) standing(x *site) Hindrance {
 	return HinderedFree
 }
 
-// nearest returns the machine that needs least to run a task: one with room,
-// then one with room that is held for others, then the least short. If none
-// ever could, it says why and returns nil.
+// nearest returns the machine that lacks least to run a task: one with room, then one with room that is
+// reserved for others, then the one that lacks least. If no machine ever could run it, nearest sets the reason
+// in v and returns nil.
 func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 	var best, small, other *machine
 	offered := false
@@ -114,8 +114,8 @@ func (q *inquiry) nearer(a, b *machine) bool {
 // heldFromUs reports whether a machine is reserved for another job.
 func (q *inquiry) heldFromUs(m *machine) bool { return m.held != 0 && m.held != q.seq }
 
-// less orders what is missing: gpus, then cores, then memory. Gpus are the
-// rarest, so a machine with one free is nearer than any without.
+// less orders missing resources: GPUs, then cores, then memory. GPUs are the rarest, so a machine with one
+// free is nearer than any without.
 func less(a, b command.Resources) bool {
 	switch {
 	case a.GPU != b.GPU:
@@ -126,19 +126,19 @@ func less(a, b command.Resources) bool {
 	return a.MemMiB < b.MemMiB
 }
 
-// missing is what room lacks for one task, in no part below zero.
+// missing returns what room lacks for one task; no part is below zero.
 func (q *inquiry) missing(room command.Resources) command.Resources {
 	return q.shape.Need.Minus(room).Greater(command.Resources{})
 }
 
-// slots is how many tasks fit on a machine now: none where a part that the task
-// does not need is overdrawn, as after an offer that shrank.
+// slots returns how many tasks fit on a machine now: none if a part that the task does not need is overdrawn,
+// as after an offer that shrank.
 func (q *inquiry) slots(m *machine) uint64 {
 	room := m.room()
 	if !q.shape.Need.FitsIn(room) {
 		return 0
 	}
-	n := uint64(command.MaxMilliCPU) // each takes a milli-core at least
+	n := uint64(command.MaxMilliCPU) // each takes at least a milli-core
 	if m.slots > 0 {
 		n = uint64(m.slots - m.tasks)
 	}
@@ -157,7 +157,7 @@ func (q *inquiry) unbarred(x *site) bool {
 	return q.job == nil || !q.job.isBarred(x)
 }
 
-// id names a job that waits; the one that is only asked about has Num 0.
+// id returns the ID of a waiting job; the hypothetical one has Num 0.
 func (q *inquiry) id(seq uint64) command.JobID {
 	if seq == 0 {
 		return command.JobID{}
@@ -166,5 +166,5 @@ func (q *inquiry) id(seq uint64) command.JobID {
 		return command.JobID{Site: q.owner.name}
 	}
 	j := q.s.jobs.Get(seq)
-	return command.JobID{Site: q.s.sites[j.owner].name, Num: j.num}
+	return q.s.idOf(j)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// strangers are the names in sites.only that no site of the federation has, in order.
-// That is no error: a site of that name may join later.
-func (s *views) strangers(h *command.Shape) (names []string) {
+// strangers returns the names in sites.only that no site of the federation has, in order. That is not an
+// error: a site with that name may join later.
+func (s *fleet) strangers(h *command.Shape) (names []string) {
 	for _, name := range h.Only {
 		if s.byName[name] == nil {
 			names = append(names, name)
@@ -19,8 +19,8 @@ func (s *views) strangers(h *command.Shape) (names []string) {
 	return names
 }
 
-// strangersText says of which names in sites.only nothing is known, "" if there are none.
-func (s *views) strangersText(h *command.Shape) string {
+// strangersText says which names in sites.only are unknown, "" if there are none.
+func (s *fleet) strangersText(h *command.Shape) string {
 	names := s.strangers(h)
 	if len(names) == 0 {
 		return ""
@@ -32,13 +32,14 @@ func (s *views) strangersText(h *command.Shape) string {
 	return text
 }
 
-// nearLooks bounds the sites that a name is compared with: what begins alike stands
-// together.
+// nearLooks bounds the sites that a name is compared with: names that begin alike are neighbours.
 const nearLooks = 32
 
-// nearSite returns the known site whose name is nearest to another one, "" if none is near.
-func (s *views) nearSite(name string) (near string) {
-	at, _ := slices.BinarySearchFunc(s.order, name, func(x *site, n string) int { return strings.Compare(x.name, n) })
+// nearSite returns the known site with the most similar name, "" if none is similar.
+func (s *fleet) nearSite(name string) (near string) {
+	at, _ := slices.BinarySearchFunc(s.order, name, func(x *site, n string) int {
+		return strings.Compare(x.name, n)
+	})
 	least := max(1, len(name)/3) + 1
 	for _, x := range s.order[max(0, at-nearLooks/2):min(len(s.order), at+nearLooks/2)] {
 		if x.state == Left {
@@ -51,8 +52,8 @@ func (s *views) nearSite(name string) (near string) {
 	return near
 }
 
-// EditDistance is Levenshtein's: how many bytes must be changed, added or left out to make
-// one text of another.
+// EditDistance returns Levenshtein's distance: how many bytes must be changed, added or removed to make one
+// text of another.
 func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -8,10 +8,9 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// Reads do not change the state, so nothing here uses the heaps and the ranks
-// that match keeps in it.
+// Reads do not change the state, so nothing here uses the heaps and ranks that match keeps in it.
 
-// competing reports whether a class's tasks could take the job's machine.
+// competing reports whether a class's tasks could take a machine that the job could use.
 func (q *inquiry) competing(c *class) bool {
 	yes, known := q.competes[c]
 	if !known {
@@ -22,8 +21,8 @@ func (q *inquiry) competing(c *class) bool {
 }
 
 func (q *inquiry) isShape(h *command.Shape) bool {
-	return h == q.shape || h.Need == q.shape.Need && h.Image == q.shape.Image &&
-		slices.Equal(h.Only, q.shape.Only) && slices.Equal(h.Not, q.shape.Not) && slices.Equal(h.Selectors, q.shape.Selectors)
+	return h == q.shape || h.Need == q.shape.Need && h.Image == q.shape.Image && slices.Equal(h.Only, q.shape.Only) &&
+		slices.Equal(h.Not, q.shape.Not) && slices.Equal(h.Selectors, q.shape.Selectors)
 }
 
 // turn is one site's place in the order, by its competing lanes.
@@ -32,19 +31,19 @@ type turn struct {
 	rank    sched.Rank
 	heads   []head
 	first   head // the oldest of them
-	equalTo int  // the turns from here up to that one have one rank
+	equalTo int  // the turns from this one up to that index have equal ranks
 	waiting uint64
 	cpu     int64
 }
 
-// head is a lane's first task, or the job that is only asked about.
+// head is a lane's first task, or the hypothetical job.
 type head struct {
-	lane  *lane // nil: that job
+	lane  *lane // nil: the hypothetical job
 	shape *command.Shape
 	ms    int64
 	seq   uint64
-	// hidden: that job goes before the lane's tasks, so in the order of sites
-	// it stands for the lane (or the lane for it).
+	// hidden means that another head stands for this one in the order of sites: if the hypothetical job
+	// goes before the lane's tasks it stands for the lane, otherwise the lane stands for it.
 	hidden bool
 }
 
@@ -110,8 +109,8 @@ func (q *inquiry) rankSites() {
 	}
 }
 
-// addAsked enters the job that is only asked about. It would stand in the lane
-// of its shape, and be its head if its priority is the greatest there.
+// addAsked adds the hypothetical job. It would be in the lane of its shape, and its head if its priority is
+// the greatest there.
 func (q *inquiry) addAsked(t *turn) {
 	asked := head{shape: q.shape, ms: q.s.time, seq: q.seq}
 	for i := range t.heads {
@@ -123,8 +122,7 @@ func (q *inquiry) addAsked(t *turn) {
 	t.heads = append(t.heads, asked)
 }
 
-// firstAt returns the job that match would give to a machine with such room,
-// 0 = none.
+// firstAt returns the job that match would give to a machine with such room, 0 = none.
 func (q *inquiry) firstAt(m *machine, room command.Resources) uint64 {
 	if m.held != 0 {
 		if _, ok := q.firstOf(q.headOf(m.held), m, room); ok {
@@ -142,15 +140,14 @@ func (q *inquiry) firstAt(m *machine, room command.Resources) uint64 {
 	return 0
 }
 
-// headOf makes a head of a job that waits.
+// headOf returns a head for a waiting job.
 func (q *inquiry) headOf(seq uint64) head {
 	j := q.s.jobs.Get(seq)
 	return head{lane: q.s.sites[j.owner].findLane(j.class), shape: &j.class.Shape, seq: seq}
 }
 
-// amongEqual returns the site to serve among those of one rank, which stand in
-// the order of their oldest heads: the machine's own, else the one with the
-// oldest head that fits; nil if nothing fits.
+// amongEqual returns the site to serve among those of equal rank, which are in the order of their oldest
+// heads: the machine's own site, otherwise the one with the oldest head that fits; nil if nothing fits.
 func (q *inquiry) amongEqual(equal []turn, m *machine, room command.Resources) *turn {
 	if i, ok := q.places[m.site]; ok && q.turns[i].equalTo == equal[0].equalTo {
 		if _, fits := q.oldestAt(&q.turns[i], m, room); fits {
@@ -172,7 +169,7 @@ func (q *inquiry) amongEqual(equal []turn, m *machine, room command.Resources) *
 	return best
 }
 
-// oldestAt returns a site's oldest head with a task for the machine.
+// oldestAt returns a site's oldest head that has a task for the machine.
 func (q *inquiry) oldestAt(t *turn, m *machine, room command.Resources) (oldest head, fits bool) {
 	for _, h := range t.heads {
 		if fits && oldest.older(h) || h.hidden && q.covered(t, h, m, room) {
@@ -185,7 +182,7 @@ func (q *inquiry) oldestAt(t *turn, m *machine, room command.Resources) (oldest 
 	return oldest, fits
 }
 
-// covered reports whether the head in whose lane a hidden one stands fits, too.
+// covered reports whether the head that stands for a hidden one fits too.
 func (q *inquiry) covered(t *turn, hidden head, m *machine, room command.Resources) bool {
 	return slices.ContainsFunc(t.heads, func(h head) bool {
 		_, ok := q.firstOf(h, m, room)
@@ -193,7 +190,7 @@ func (q *inquiry) covered(t *turn, hidden head, m *machine, room command.Resourc
 	})
 }
 
-// pickOf returns a site's job for the machine: priority, then arrival.
+// pickOf returns a site's job for the machine: by priority, then arrival.
 func (q *inquiry) pickOf(t *turn, m *machine, room command.Resources) (best uint64) {
 	for _, h := range t.heads {
 		seq, ok := q.firstOf(h, m, room)

@@ -9,8 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// unfit says in one line why no present site could run such tasks, even with all
-// its machines empty.
+// unfit returns, in one line, why no present site could run such tasks, even with all its machines empty.
 func (s *views) unfit(h *command.Shape) string {
 	which := "no present site"
 	if len(h.Only)+len(h.Not) > 0 {
@@ -61,15 +60,15 @@ func (s *views) unfit(h *command.Shape) string {
 	return fmt.Sprintf("%s exposes a machine with %s", which, need)
 }
 
-// alike are machines with equal labels: those are read once for all of them, for a
-// list of jobs asks for each of its requirements, and Apply waits meanwhile.
+// alike are machines with equal labels. Labels are compared once for all of them: a list of jobs does so for
+// each of its requirements, and Apply waits meanwhile.
 type alike struct {
 	first *machine // by site and name
 	n     int
 }
 
-// unlabelled says which selector none of some machines satisfies, and what they have
-// instead; or, if each is satisfied by one or another, how near the nearest comes.
+// unlabelled says which selector is satisfied by none of some machines, and what they have instead; or, if each
+// selector is satisfied by some machine, how near the nearest machine comes.
 func unlabelled(h *command.Shape, machines []alike) string {
 	whose := "no machine of the federation"
 	if len(h.Only)+len(h.Not) > 0 {
@@ -84,15 +83,18 @@ func unlabelled(h *command.Shape, machines []alike) string {
 			return fmt.Sprintf("%s %s%s", whose, wanted(r), has)
 		}
 	}
-	near := slices.MinFunc(machines, func(a, b alike) int { return h.Unmet(a.first.labels.list()) - h.Unmet(b.first.labels.list()) }).first
-	return fmt.Sprintf("%s has all of %s; nearest: %s/%s lacks %s", whose, joined(h.Selectors), near.site.name, near.name, joined(h.Lacking(near.labels.list())))
+	near := slices.MinFunc(machines, func(a, b alike) int {
+		return h.Unmet(a.first.labels.list()) - h.Unmet(b.first.labels.list())
+	}).first
+	return fmt.Sprintf("%s has all of %s; nearest: %s/%s lacks %s", whose, joined(h.Selectors),
+		near.site.name, near.name, joined(h.Lacking(near.labels.list())))
 }
 
-// maxCensus bounds the values that a reason tells of.
+// maxCensus bounds the values that a reason lists.
 const maxCensus = 3
 
-// census counts what machines have of a selector's label, to be said behind that
-// none satisfies it; met says that one does.
+// census says what machines have of a selector's label, for a text that says that none satisfies it. met is
+// true if one does satisfy it.
 func census(r *command.Selector, machines []alike) (has string, met bool) {
 	counts := map[string]int{}
 	for _, m := range machines {
@@ -129,10 +131,10 @@ func census(r *command.Selector, machines []alike) (has string, met bool) {
 	case len(r.Values) > 0:
 		return "; none has a label " + r.Key, false
 	}
-	return "", false // that is what was said
+	return "", false // the text already says that
 }
 
-// wanted puts a selector behind a machine that has what it wants.
+// wanted says that a machine has what a selector requires.
 func wanted(r *command.Selector) string {
 	switch {
 	case r.Not || len(r.Values) > 1:
@@ -143,7 +145,7 @@ func wanted(r *command.Selector) string {
 	return "has " + r.String()
 }
 
-// joined lists a few of many in one line.
+// joined lists the first few of many names in one line.
 func joined(list []string) string {
 	if n := len(list); n > maxCensus {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:maxCensus], ", "), n-maxCensus)

@@ -7,8 +7,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// admit finds the command's site and, if the command must not be executed now,
-// the result it gets instead.
+// admit finds the command's site and, if the command must not be executed now, returns the result that it gets
+// instead.
 func (s *fleet) admit(c *command.Command) (x *site, r command.Result, done bool) {
 	refuse := func(code command.Code) (*site, command.Result, bool) {
 		return nil, command.Result{Code: code, Index: s.index}, true
@@ -24,7 +24,7 @@ func (s *fleet) admit(c *command.Command) (x *site, r command.Result, done bool)
 		return refuse(command.OldIncarnation)
 	case c.Ack >= c.ID.Seq:
 		return refuse(command.OutOfRange)
-	case c.ID.Seq-c.Ack > s.bounds.window: // by its own word: so each copy of it is refused, too
+	case c.ID.Seq-c.Ack > s.bounds.window: // known from the command alone, so each copy of it is refused too
 		return refuse(command.WindowFull)
 	}
 	x.raise(c.Ack)
@@ -37,9 +37,8 @@ func (s *fleet) admit(c *command.Command) (x *site, r command.Result, done bool)
 	return x, command.Result{}, false
 }
 
-// Result returns the recorded result of a command, if the state still holds
-// it. Genesis and Register have no number and so no recorded result: their
-// repeats are recognised by what they hold.
+// Result returns the recorded result of a command, if the state still has it. Genesis and Register have no
+// number and so no recorded result: their repeats are recognised by their content.
 func (s *views) Result(id command.ID) (command.Result, bool) {
 	x := s.byName[id.Site]
 	if x == nil || x.incarnation != id.Incarnation {
@@ -61,8 +60,8 @@ func (x *site) find(seq uint64) (int, bool) {
 	return i, x.window[i].seq == seq
 }
 
-// raise forgets the results that have reached the site. What is forgotten may
-// still be read by a snapshot: the window is only resliced.
+// raise forgets the results that have reached the site. A snapshot may still read what is forgotten: the window
+// is only resliced.
 func (x *site) raise(ack uint64) {
 	if ack <= x.floor {
 		return
@@ -75,16 +74,18 @@ func (x *site) raise(ack uint64) {
 	x.window = x.window[i:]
 }
 
-// windowGrowth is for how many results a site's window is made longer at least.
+// windowGrowth is the least number of results by which a site's window grows.
 const windowGrowth = 16
 
-// record keeps a result. A snapshot may hold a prefix of the same array, so nothing
-// inside it is overwritten: the first insertion of an epoch copies.
+// record keeps a result. A snapshot may hold a prefix of the same array, so nothing in it is overwritten: the
+// first insertion of an epoch copies.
 func (x *site) record(epoch, seq uint64, r command.Result) {
 	r = r.Clone()
 	i, _ := x.find(seq)
 	if i == len(x.window) {
-		if len(x.window) == cap(x.window) { // as a rule most of what was here is forgotten: growing it by doubling would make room for one more each time
+		// Usually most of the window is already forgotten: growing by doubling would make room for only
+		// one more each time.
+		if len(x.window) == cap(x.window) {
 			x.window = slices.Grow(x.window, max(windowGrowth, len(x.window)))
 		}
 		x.window = append(x.window, answer{seq, r})

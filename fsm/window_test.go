@@ -15,7 +15,8 @@ func TestUnknownCommandChangesNothing(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	before := w.s.Hash()
 	_, err := w.s.Apply(&command.Batch{Term: 9, Elapsed: 50, Commands: []command.Command{
-		w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}}), {ID: command.ID{Site: "a", Incarnation: 1, Seq: 2}, Body: foreign{}},
+		w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}}),
+		{ID: command.ID{Site: "a", Incarnation: 1, Seq: 2}, Body: foreign{}},
 	}})
 	if !errors.Is(err, ErrUnknownCommand) || w.s.Hash() != before {
 		t.Fatalf("err %v, state changed: %v", err, w.s.Hash() != before)
@@ -23,7 +24,10 @@ func TestUnknownCommandChangesNothing(t *testing.T) {
 }
 
 func TestCommandsBeforeGenesis(t *testing.T) {
-	w := &world{t: t, s: New(), seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{}}
+	w := &world{
+		t: t, s: New(), seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{},
+		num: map[string]uint64{},
+	}
 	res := w.apply(w.registration("a", nil, nil), w.cmd("a", &command.Submit{}))
 	if res[0].Code != command.NotFounded || res[1].Code != command.NotFounded || w.s.Index() != 1 {
 		t.Fatalf("%+v", res)
@@ -32,7 +36,8 @@ func TestCommandsBeforeGenesis(t *testing.T) {
 	g := command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: [16]byte{1}, Params: params()}}
 	other := command.Command{ID: command.ID{Site: "b"}, Body: &command.Genesis{Federation: [16]byte{2}, Params: params()}}
 	res = w.apply(g, g, other)
-	if res[0].Code != command.OK || res[1].Code != command.OK || res[1].Index != res[0].Index || res[2].Code != command.AlreadyFounded {
+	if res[0].Code != command.OK || res[1].Code != command.OK || res[1].Index != res[0].Index ||
+		res[2].Code != command.AlreadyFounded {
 		t.Fatalf("%+v", res)
 	}
 	if w.apply(); w.s.Time() != 0 {
@@ -53,7 +58,7 @@ func TestTimeFollowsTheLead(t *testing.T) {
 	}
 	step(1, 100, 100)
 	step(1, 90, 100)                        // never backwards
-	step(3, 0, 100)                         // a new term goes on from here
+	step(3, 0, 100)                         // a new term continues from here
 	step(3, 5, 105)                         //
 	step(2, 99999, 105)                     // a former leader moves nothing
 	step(3, 500_000, 105+command.MaxStep)   // a cap for one entry
@@ -68,9 +73,10 @@ func TestTimeFollowsTheLead(t *testing.T) {
 func TestWindow(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	send := func(inc, seq, ack uint64) command.Result {
-		c := command.Command{ID: command.ID{Site: "a", Incarnation: inc, Seq: seq}, Ack: ack, Body: &command.Submit{Jobs: []command.JobSpec{{
+		body := &command.Submit{Jobs: []command.JobSpec{{
 			Num: 100 + seq, Count: 1, Need: command.Resources{MilliCPU: 1}, MaxAttempts: 1,
-		}}}}
+		}}}
+		c := command.Command{ID: command.ID{Site: "a", Incarnation: inc, Seq: seq}, Ack: ack, Body: body}
 		return w.apply(c)[0]
 	}
 	want := func(what string, r command.Result, code command.Code) {
@@ -101,7 +107,11 @@ func TestWindow(t *testing.T) {
 	w.register("a")
 	want("former incarnation", send(1, 9, 2), command.OldIncarnation)
 	want("a new window", send(2, 9, 0), command.OK)
-	want("unknown site", w.apply(command.Command{ID: command.ID{Site: "zz", Incarnation: 1, Seq: 1}, Body: &command.Submit{}})[0], command.UnknownSite)
+	want(
+		"unknown site",
+		w.apply(command.Command{ID: command.ID{Site: "zz", Incarnation: 1, Seq: 1}, Body: &command.Submit{}})[0],
+		command.UnknownSite,
+	)
 	w.check()
 }
 
@@ -155,7 +165,7 @@ func TestSubmissions(t *testing.T) {
 	if fmt.Sprint(r.Jobs) != fmt.Sprint([]command.Code{command.JobExists, command.OK}) {
 		t.Fatalf("%+v", r)
 	}
-	r.Jobs[0] = command.OK // the caller's copy
+	r.Jobs[0] = command.OK // changes the caller's copy
 	if again, _ := w.s.Result(command.ID{Site: "a", Incarnation: 1, Seq: w.seq["a"]}); again.Jobs[0] != command.JobExists {
 		t.Fatal("a result was shared with the caller")
 	}
@@ -178,7 +188,7 @@ func TestSubmissions(t *testing.T) {
 
 func TestShapesAreBounded(t *testing.T) {
 	w := newWorld(t, params(), "a")
-	for i := range int64(MaxShapes) { // a half of them by their selectors
+	for i := range int64(MaxShapes) { // half of them by their selectors
 		j := w.job("a", 1)
 		if j.Need.MemMiB = i / 2; i%2 == 1 {
 			j.Selectors = []string{fmt.Sprintf("gpu=%d", i)}

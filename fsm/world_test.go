@@ -15,8 +15,7 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
-// world drives a state with commands as brokers would: it keeps each site's
-// sequence numbers and offer versions.
+// world drives a state with commands as brokers would: it keeps each site's sequence numbers and offer versions.
 type world struct {
 	t     tb
 	s     *State
@@ -40,17 +39,19 @@ func newWorld(t tb, p command.Params, sites ...string) *world {
 		t: t, s: New(), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
 	}
-	w.apply(command.Command{ID: command.ID{Site: "genesis"}, Body: &command.Genesis{Federation: [16]byte{7}, Seed: 42, Params: p}})
+	w.apply(command.Command{
+		ID: command.ID{Site: "genesis"}, Body: &command.Genesis{Federation: [16]byte{7}, Seed: 42, Params: p},
+	})
 	for _, x := range sites {
 		w.register(x)
 	}
 	return w
 }
 
-// at moves log time: the next entries carry it.
+// at sets log time: the next entries carry it.
 func (w *world) at(ms int64) { w.base = ms }
 
-// apply runs one entry, and those that go on with what it leaves.
+// apply applies one entry, and those that continue what it leaves.
 func (w *world) apply(cmds ...command.Command) []command.Result {
 	w.t.Helper()
 	res, err := w.s.Apply(&command.Batch{Term: w.term, Elapsed: w.base, Commands: cmds})
@@ -65,13 +66,15 @@ func (w *world) apply(cmds ...command.Command) []command.Result {
 	return res
 }
 
-// cmd is the site's next command.
+// cmd returns the site's next command.
 func (w *world) cmd(site string, b command.Body) command.Command {
 	w.seq[site]++
-	return command.Command{ID: command.ID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]}, Ack: w.seq[site] - 1, Body: b}
+	return command.Command{
+		ID: command.ID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]}, Ack: w.seq[site] - 1, Body: b,
+	}
 }
 
-// do runs a command of a site in an entry of its own.
+// do runs a site's command in its own entry.
 func (w *world) do(site string, b command.Body) command.Result {
 	w.t.Helper()
 	return w.apply(w.cmd(site, b))[0]
@@ -110,23 +113,27 @@ func (w *world) register(site string) command.Result {
 	return r
 }
 
-// offering is the site's next offer: machines named by the site, of so many
-// cores each.
+// offering returns the site's next offer: machines named by the site, with the given numbers of cores.
 func (w *world) offering(site string, cores ...int64) *command.Offer {
 	w.offer[site]++
 	o := &command.Offer{Version: w.offer[site]}
 	for i, c := range cores {
-		o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%d", i), Resources: command.Resources{MilliCPU: c * 1000, MemMiB: 1 << 20}})
+		o.Machines = append(o.Machines, command.Machine{
+			Name: fmt.Sprintf("m%d", i), Resources: command.Resources{MilliCPU: c * 1000, MemMiB: 1 << 20},
+		})
 		o.Capacity.MilliCPU += c * 1000
 	}
 	slices.SortFunc(o.Machines, func(a, b command.Machine) int { return strings.Compare(a.Name, b.Name) })
 	return o
 }
 
-// job is the site's next job of 1-core tasks.
+// job returns the site's next job of 1-core tasks.
 func (w *world) job(site string, count uint32) command.JobSpec {
 	w.num[site]++
-	return command.JobSpec{Num: w.num[site], Count: count, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("true")}
+	return command.JobSpec{
+		Num: w.num[site], Count: count, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1,
+		Payload: []byte("true"),
+	}
 }
 
 func (w *world) submit(site string, jobs ...command.JobSpec) command.Result {

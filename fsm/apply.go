@@ -42,20 +42,20 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	}
 	s.steps.spare(s.bounds.steps)
 	if s.founded != 0 {
-		s.goOn(still, resumes)
+		s.finishEntry(still, resumes)
 	}
 	s.steps.ended(0)
 	s.version, s.raised = max(s.version, s.raised), 0
 	return results, nil
 }
 
-// goOn does an entry's work after its commands, as far as the bound of steps allows. still says that the
+// finishEntry does an entry's work after its commands, as far as the bound of steps allows. still says that the
 // entry has no commands and is the same moment as the last one; resumes says that it continues that
 // entry's match, with nothing done before.
-func (s *State) goOn(still, resumes bool) {
+func (s *State) finishEntry(still, resumes bool) {
 	s.indexSites()
 	s.countReturned()
-	s.heedParams()
+	s.applyNewParams()
 	s.workOff()
 	s.beginWaits()
 	s.flushWaits(resumes)
@@ -180,7 +180,7 @@ func (s *State) genesis(c *command.Genesis, elapsed int64) command.Result {
 	s.version = command.FirstVersion
 	s.termBase = -max(0, min(elapsed, math.MaxInt64/2)) // time 0 is now
 	s.useParams(c.Params)
-	s.tell(EventFounded)
+	s.tellFederation(EventFounded)
 	return command.Result{Index: s.index}
 }
 
@@ -198,7 +198,7 @@ func (s *State) setParams(c *command.SetParams) command.Result {
 		s.search = nil
 		s.unholdFor(nil)
 	}
-	s.tell(EventParamsChanged)
+	s.tellFederation(EventParamsChanged)
 	return command.Result{}
 }
 
@@ -212,8 +212,8 @@ func (s *State) useParams(p command.Params) {
 	}
 }
 
-// heedParams recomputes what depends on the parameters, once an entry, however often it set them.
-func (s *State) heedParams() {
+// applyNewParams recomputes what depends on the parameters, once an entry, however often it set them.
+func (s *State) applyNewParams() {
 	if !s.newParams {
 		return
 	}

@@ -134,7 +134,7 @@ func (s *matching) free(slot uint64, need command.Resources) {
 	s.attempts.Drop(slot, s.epoch)
 	s.slots.Push(slot)
 	if m.offered {
-		s.rouse(m)
+		s.wakeMachine(m)
 	} else {
 		s.weighTotals(m.site)
 	}

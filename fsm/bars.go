@@ -246,13 +246,13 @@ func (j *job) nextTask() (task uint32, back bool) {
 	return j.next, false
 }
 
-// rouseFor wakes the resting machines of a site that fit a class.
-func (s *matching) rouseFor(x *site, c *class) {
+// wakeMachinesFor wakes the resting machines of a site that fit a class.
+func (s *matching) wakeMachinesFor(x *site, c *class) {
 	for _, m := range x.machines {
 		if !m.resting {
 			s.steps.used += stepLook
 		} else if s.suits(c, m, m.room()) {
-			s.rouse(m)
+			s.wakeMachine(m)
 		}
 	}
 }

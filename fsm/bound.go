@@ -148,7 +148,7 @@ func (s *lifecycle) expire() {
 	for s.expiring() && !s.steps.spent() {
 		switch slot := *s.due.First(); s.attempts.Get(slot).phase {
 		case phaseStopping:
-			s.silent(slot)
+			s.settleUnanswered(slot)
 		case phaseLeft:
 			s.dropLeft(slot)
 		default:

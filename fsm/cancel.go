@@ -186,7 +186,7 @@ func (s *lifecycle) stop(slot uint64, why string) {
 		s.touch(slot)
 		s.tellAttempt(EventTaskStopping, s.attempts.Get(slot))
 		if s.attempts.Get(slot).dueMs() <= s.time { // its bound has passed
-			s.silent(slot)
+			s.settleUnanswered(slot)
 		}
 	case phaseLeft: // it does not belong to a task any more
 	}

@@ -57,7 +57,7 @@ func (s *lifecycle) finish(slot uint64, e *command.Ended) {
 		}
 	}
 	s.dropAttempt(slot)
-	s.settle(&a, r, e.Outcome)
+	s.settleTask(&a, r, e.Outcome)
 	s.charged = 0
 	if e.Outcome == command.Lost {
 		s.noteNotRun(&a)
@@ -86,8 +86,8 @@ func (s *jobTable) recordOf(a *attempt) record {
 	}
 }
 
-// settle decides what happens to a task whose attempt is gone.
-func (s *lifecycle) settle(a *attempt, r record, o command.Outcome) {
+// settleTask decides what happens to a task whose attempt is gone.
+func (s *lifecycle) settleTask(a *attempt, r record, o command.Outcome) {
 	j := s.jobs.Get(a.seq)
 	stopping := s.isStopping(a)
 	switch {

@@ -9,7 +9,7 @@ func (s *attemptTable) Observe(sink *[]Event) { s.events = sink }
 // Each function below is called where its event happens, and is small enough to be inlined: while nobody
 // observes, it costs one comparison.
 
-func (s *attemptTable) tell(kind EventKind) {
+func (s *attemptTable) tellFederation(kind EventKind) {
 	if s.events != nil {
 		s.emit(Event{Kind: kind})
 	}

@@ -60,7 +60,7 @@ func (s *lifecycle) leaveOver(slot uint64, given bool, why string) {
 	s.watch(slot)
 	s.touch(slot)
 	s.sites[a.site].taken = s.index
-	s.settle(&a, r, command.Lost)
+	s.settleTask(&a, r, command.Lost)
 	s.noteNotRun(&a)
 }
 
@@ -88,9 +88,9 @@ func (s *lifecycle) dropLeft(slot uint64) {
 	x.taken = s.index
 }
 
-// silent settles an attempt that its site was to stop and whose end the site did not report in time. If a
+// settleUnanswered settles an attempt that its site was to stop and whose end the site did not report in time. If a
 // bound says that it is dead, nothing of it is kept.
-func (s *lifecycle) silent(slot uint64) {
+func (s *lifecycle) settleUnanswered(slot uint64) {
 	a := s.attempts.Get(slot)
 	if a.boundMs > 0 && a.boundMs <= s.time {
 		s.drop(slot, command.Lost)
@@ -118,16 +118,16 @@ func (s *lifecycle) answerForLeft(slot uint64, held, lost bool) {
 	}
 }
 
-// treatLeft applies a chore to a leftover. Its site is lost or has left, and the lease ends what has no
+// applyChoreToLeft applies a chore to a leftover. Its site is lost or has left, and the lease ends what has no
 // bound, unless the leftover is the site's own; or the site departs permanently; or it has registered; or
 // it is heard again. For one in doubt the outcome is the same as without the doubt.
-func (s *lifecycle) treatLeft(k choreKind, slot uint64) {
+func (s *lifecycle) applyChoreToLeft(k choreKind, slot uint64) {
 	if k == choreDoubt {
 		return
 	}
 	if k != choreOwn && s.attempts.Get(slot).left.doubt == doubtOpen {
 		s.resume(slot)
-		s.treat(k, slot)
+		s.applyChore(k, slot)
 		return
 	}
 	if k == choreAway {

@@ -106,7 +106,7 @@ func (s *State) hint(x *site, k choreKind) {
 			continue
 		}
 		if (c.kind == choreDoubt || c.kind == choreTrust) && c.kind != k && c.seq == 0 {
-			s.forgo(i)
+			s.dropChore(i)
 			return
 		}
 		break
@@ -114,8 +114,8 @@ func (s *State) hint(x *site, k choreKind) {
 	s.undertake(chore{kind: k, site: x.id})
 }
 
-// forgo drops a chore without doing it.
-func (s *State) forgo(i int) {
+// dropChore drops a chore without doing it.
+func (s *State) dropChore(i int) {
 	if i == 0 {
 		s.ungather()
 	}
@@ -183,7 +183,7 @@ func (s *State) advanceChore(c *chore) bool {
 			last = at
 			c.seq, c.task = key.seq, key.task+1
 			s.steps.used += stepSort
-			s.treat(c.kind, at.slot)
+			s.applyChore(c.kind, at.slot)
 			done = true
 		}
 		if done {
@@ -193,11 +193,11 @@ func (s *State) advanceChore(c *chore) bool {
 	return false
 }
 
-// treat applies a chore to one attempt.
-func (s *lifecycle) treat(k choreKind, slot uint64) {
+// applyChore applies a chore to one attempt.
+func (s *lifecycle) applyChore(k choreKind, slot uint64) {
 	a := s.attempts.Get(slot)
 	if a.phase == phaseLeft {
-		s.treatLeft(k, slot)
+		s.applyChoreToLeft(k, slot)
 		return
 	}
 	own := s.jobs.Get(a.seq).owner == a.site

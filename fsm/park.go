@@ -51,15 +51,15 @@ func (s *State) suspect(c *command.Suspect) command.Result {
 	case !c.On && x.state == Suspected:
 		x.state = Alive
 		s.tellSite(EventSiteTrusted, x)
-		s.wake(x)
+		s.wakeSite(x)
 		s.hint(x, choreTrust)
 	}
 	return command.Result{}
 }
 
-// wake makes all machines of a site that is heard again be tried: none was drawn for what came meanwhile.
+// wakeSite makes all machines of a site that is heard again be tried: none was drawn for what came meanwhile.
 // Once an entry is enough, since nothing is matched between its commands.
-func (s *matching) wake(x *site) {
+func (s *matching) wakeSite(x *site) {
 	if x.wokenAt == s.index {
 		s.weighTotals(x)
 		return

@@ -58,7 +58,7 @@ func TestDeclinedPrioritiesArePassedOnce(t *testing.T) {
 		big := w.job("a", 1)
 		big.Need.MilliCPU = cores[0] * 1000
 		for _, m := range w.s.byName["b"].machines {
-			w.s.rouse(m)
+			w.s.wakeMachine(m)
 		}
 		o := w.cmd("a", &command.Submit{Jobs: []command.JobSpec{big}})
 		began := processorTime()

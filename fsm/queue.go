@@ -98,7 +98,7 @@ func (s *matching) enqueue(seq uint64, j *job, n uint32) {
 	}
 	s.addWaiting(seq, j, n)
 	for _, x := range blocked {
-		s.rouseFor(x, j.class)
+		s.wakeMachinesFor(x, j.class)
 	}
 }
 
@@ -246,7 +246,7 @@ func (s *matching) countSite(x *site) {
 		s.countLane(l, 1)
 		s.activateLane(l, l.waiting)
 		for _, y := range blocked {
-			s.rouseFor(y, l.class)
+			s.wakeMachinesFor(y, l.class)
 		}
 	}
 }

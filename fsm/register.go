@@ -134,7 +134,7 @@ func (s *State) forgetWords(x *site) {
 		if s.chores[i].kind != choreAnswer || s.chores[i].site != x.id {
 			continue
 		}
-		s.forgo(i)
+		s.dropChore(i)
 		for _, slot := range x.holds {
 			if a := s.attempts.Get(slot); a != nil && a.word == wordHeld {
 				s.attempts.Mut(slot, s.epoch).word = wordNone
@@ -209,7 +209,7 @@ func (s *lifecycle) drop(slot uint64, o command.Outcome) {
 	if o == neverRan && !s.isStopping(&a) {
 		s.requeue(&a, r, o)
 	} else {
-		s.settle(&a, r, command.Lost)
+		s.settleTask(&a, r, command.Lost)
 	}
 	s.noteNotRun(&a)
 }

@@ -116,7 +116,7 @@ func (s *holding) holdOne(l *lane) {
 		return
 	}
 	s.hold(l.seq, m)
-	s.rouse(m) // it may fit nothing else now, or fit the job at once
+	s.wakeMachine(m) // it may fit nothing else now, or fit the job at once
 	h.made++
 }
 
@@ -232,7 +232,7 @@ func (s *holding) unhold(seq uint64) {
 	m.site.heldMachines--
 	s.sites[s.jobs.Get(seq).owner].heldFor--
 	if m.offered {
-		s.rouse(m)
+		s.wakeMachine(m)
 	}
 }
 

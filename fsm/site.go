@@ -74,7 +74,7 @@ type site struct {
 	stock        store.Fenwick        // the same for all machines not tried in this entry
 	heldFor      int                  // reservations for its jobs
 	heldMachines int                  // reservations of its machines
-	wokenAt      uint64               // entry in which all of its machines were last woken; see State.wake
+	wokenAt      uint64               // entry in which all of its machines were last woken; see State.wakeSite
 	former       map[string]*machine  // no longer offered, while they are in use
 	used         command.Resources    // sum over all machines of machine.used
 	reach        command.Resources    // sum over all machines of machine.reach
@@ -241,9 +241,9 @@ func (s *fleet) weighSite(x *site) {
 	s.weighTotals(x)
 }
 
-// rouse makes a machine worth trying again: its room grew, or its reservation changed. If a pass that is cut
+// wakeMachine makes a machine worth trying again: its room grew, or its reservation changed. If a pass that is cut
 // has already drawn it, it waits for the next pass.
-func (s *matching) rouse(m *machine) {
+func (s *matching) wakeMachine(m *machine) {
 	m.resting = false
 	if m.pass == s.pass && !s.drawing {
 		s.putAside(m)

@@ -117,7 +117,7 @@ func (s *views) queuedWhy(h *command.Shape, whys *reasons) string {
 		return why
 	}
 	why = "waiting for its turn and a free machine"
-	if text := s.strangersText(h); text != "" {
+	if text := s.unknownSitesText(h); text != "" {
 		why += "; " + text
 	}
 	return why

@@ -91,8 +91,8 @@ func (s *ranking) ignores(j *job) bool {
 	return s.waits == nil || s.waits.limit > 0 && !s.waits.hasJob(s.sites[j.owner].nums[j.num])
 }
 
-// note returns a site's change of this entry for writing.
-func (s *ranking) note(x *site) *sched.Change {
+// changeOf returns a site's change of this entry for writing.
+func (s *ranking) changeOf(x *site) *sched.Change {
 	if !x.waits.noted {
 		x.waits.noted = true
 		s.waits.changed = append(s.waits.changed, x.id)
@@ -123,7 +123,7 @@ func (s *ranking) noteSubmitted(x *site, j *job) {
 	}
 	j.booked = s.lengthOf(x, j.timeoutMs)
 	s.waitMore(x, j, int64(j.count), j.queuedMs)
-	s.note(x).New.Add(int64(j.count)*widthOf(j.class.Need), j.booked, 0)
+	s.changeOf(x).New.Add(int64(j.count)*widthOf(j.class.Need), j.booked, 0)
 }
 
 // noteRequeued counts a task that waits again from now on.
@@ -145,11 +145,11 @@ func (s *ranking) noteResumed(j *job, a *attempt, queuedMs int64) {
 	switch {
 	case s.waits.has(a.seq, a.task):
 		if !x.present() {
-			s.note(x).Past.Add(width, j.booked, s.releasedAt(a))
+			s.changeOf(x).Past.Add(width, j.booked, s.releasedAt(a))
 			s.countAgain(a.seq)
 		}
 	case x.present() && !s.takeAgain(x, j, a.seq): // its attempt is not entered yet
-		s.note(x).Gone.Add(width, j.booked, s.floorOf(x, queuedMs))
+		s.changeOf(x).Gone.Add(width, j.booked, s.floorOf(x, queuedMs))
 	}
 }
 
@@ -159,7 +159,7 @@ func (s *ranking) releasedAt(a *attempt) int64 { return max(s.quanta(a.queuedMs)
 // noteLeft removes an attempt's task whose owner is away. If the task returned in this entry, it counts as
 // never having been there: the virtual queues remove what leaves before they enter what comes.
 func (s *ranking) noteLeft(x *site, j *job, a *attempt) {
-	c, width := s.note(x), widthOf(j.class.Need)
+	c, width := s.changeOf(x), widthOf(j.class.Need)
 	if s.waits.again[a.seq] > 0 && c.Past.Units >= width {
 		s.waits.again[a.seq]--
 		c.Past.Sub(width, j.booked, s.releasedAt(a))
@@ -170,7 +170,7 @@ func (s *ranking) noteLeft(x *site, j *job, a *attempt) {
 
 // noteAgain counts one more release of a job's task in this entry.
 func (s *ranking) noteAgain(x *site, j *job, seq uint64) {
-	s.note(x).New.Add(widthOf(j.class.Need), j.booked, 0)
+	s.changeOf(x).New.Add(widthOf(j.class.Need), j.booked, 0)
 	s.countAgain(seq)
 }
 
@@ -185,13 +185,13 @@ func (s *ranking) countAgain(seq uint64) {
 // been there.
 func (s *ranking) takeAgain(x *site, j *job, seq uint64) bool {
 	again, width := s.waits.again[seq], widthOf(j.class.Need)
-	if again == 0 && x.waits.backAt != s.index || s.note(x).New.Units < width {
+	if again == 0 && x.waits.backAt != s.index || s.changeOf(x).New.Units < width {
 		return false
 	}
 	if again > 0 {
 		s.waits.again[seq]--
 	}
-	s.note(x).New.Sub(width, j.booked, 0)
+	s.changeOf(x).New.Sub(width, j.booked, 0)
 	return true
 }
 
@@ -205,10 +205,10 @@ func (s *ranking) noteWithdrawn(j *job, n, queuedMs int64) {
 	s.waitMore(x, j, -n, queuedMs)
 	switch width := widthOf(j.class.Need); {
 	case !x.present():
-	case s.note(x).New.Units >= n*width && s.wereNew(x, j, n, queuedMs): // they count as never having been there
-		s.note(x).New.Sub(n*width, j.booked, 0)
+	case s.changeOf(x).New.Units >= n*width && s.wereNew(x, j, n, queuedMs): // they count as never having been there
+		s.changeOf(x).New.Sub(n*width, j.booked, 0)
 	default:
-		s.note(x).Gone.Add(n*width, j.booked, s.floorOf(x, queuedMs))
+		s.changeOf(x).Gone.Add(n*width, j.booked, s.floorOf(x, queuedMs))
 	}
 }
 
@@ -291,7 +291,7 @@ func (s *jobTable) correct(a *attempt, length int64) {
 		return
 	}
 	j := s.jobs.Get(a.seq)
-	c := s.note(s.sites[j.owner])
+	c := s.changeOf(s.sites[j.owner])
 	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.Need), length-a.length))
 }
 
@@ -301,7 +301,7 @@ func (s *ranking) noteCores(x *site) {
 		return
 	}
 	if cores := coresOf(x); cores != x.waits.cores {
-		s.note(x).Cores += cores - x.waits.cores
+		s.changeOf(x).Cores += cores - x.waits.cores
 		x.waits.cores = cores
 	}
 }
@@ -319,7 +319,7 @@ func (s *ranking) noteAway(x *site) {
 		return
 	}
 	now, p := s.quanta(s.time), &x.account.Projection
-	c := s.note(x)
+	c := s.changeOf(x)
 	c.Gone.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked, Released: p.Released})
 	c.Gone.Minus(sched.Batch{Units: c.New.Units, Work: c.New.Work, Released: sched.Mul64(c.New.Units, now)})
 	c.New = sched.Batch{} // what came in this entry counts as never having been there
@@ -342,7 +342,7 @@ func (s *ranking) noteBack(x *site) {
 	s.waitFrom(x, now)
 	s.waits.all.Wait(p.Units, now)
 	x.waits.backAt = s.index
-	s.note(x).New.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked})
+	s.changeOf(x).New.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked})
 }
 
 // waitFrom makes what the site waited before a time not count.

@@ -106,7 +106,7 @@ func (s *jobTable) enterWaiting(seq uint64) {
 	j.booked = s.lengthOf(x, j.timeoutMs)
 	s.countWaiting(j)
 	if n := int64(j.waiting()); n > 0 && x.present() {
-		s.note(x).New.Add(n*widthOf(j.class.Need), j.booked, 0)
+		s.changeOf(x).New.Add(n*widthOf(j.class.Need), j.booked, 0)
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *jobTable) enterLive(slot uint64) {
 	j := s.jobs.Get(a.seq)
 	left := max(1, j.booked-(s.waits.since-s.quanta(a.assignedMs)))
 	s.expect(slot, left)
-	s.note(s.sites[j.owner]).New.Add(widthOf(j.class.Need), left, 0)
+	s.changeOf(s.sites[j.owner]).New.Add(widthOf(j.class.Need), left, 0)
 }
 
 // countWaiting counts a job's waiting tasks.

@@ -65,7 +65,7 @@ func (s *State) prolong() {
 		slot := w.due.First().slot
 		a := s.attempts.Mut(slot, s.epoch)
 		j := s.jobs.Get(a.seq)
-		s.note(s.sites[j.owner]).Longer.Add(widthOf(j.class.Need), a.length, 0)
+		s.changeOf(s.sites[j.owner]).Longer.Add(widthOf(j.class.Need), a.length, 0)
 		a.length = min(2*a.length, 2*sched.MaxNow)
 		*w.due.First() = s.dueOf(slot, a)
 		w.due.Fix(0)

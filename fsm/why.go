@@ -192,7 +192,7 @@ func (q *inquiry) answer(v *WhyView) {
 	for _, x := range q.s.order {
 		v.Sites = append(v.Sites, q.site(x))
 	}
-	for i, name := range q.s.strangers(q.shape) {
+	for i, name := range q.s.unknownSites(q.shape) {
 		x := SiteWhy{Site: name, Why: HinderedUnknown}
 		if i < maxCensus { // each takes some work
 			x.Near = q.s.nearSite(name)

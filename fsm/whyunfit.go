@@ -39,7 +39,7 @@ func (s *views) unfit(h *command.Shape) string {
 	switch {
 	case !allowed:
 		why := "no present site is allowed by its sites.only and sites.not"
-		if text := s.strangersText(h); text != "" {
+		if text := s.unknownSitesText(h); text != "" {
 			why += "; " + text
 		}
 		return why

@@ -8,9 +8,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// strangers returns the names in sites.only that no site of the federation has, in order. That is not an
+// unknownSites returns the names in sites.only that no site of the federation has, in order. That is not an
 // error: a site with that name may join later.
-func (s *fleet) strangers(h *command.Shape) (names []string) {
+func (s *fleet) unknownSites(h *command.Shape) (names []string) {
 	for _, name := range h.Only {
 		if s.byName[name] == nil {
 			names = append(names, name)
@@ -19,9 +19,9 @@ func (s *fleet) strangers(h *command.Shape) (names []string) {
 	return names
 }
 
-// strangersText says which names in sites.only are unknown, "" if there are none.
-func (s *fleet) strangersText(h *command.Shape) string {
-	names := s.strangers(h)
+// unknownSitesText says which names in sites.only are unknown, "" if there are none.
+func (s *fleet) unknownSitesText(h *command.Shape) string {
+	names := s.unknownSites(h)
 	if len(names) == 0 {
 		return ""
 	}

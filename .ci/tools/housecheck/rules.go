@@ -16,13 +16,6 @@ import (
 // maxLines is the length above which a file is to be cut by subject.
 const maxLines = 600
 
-// rebuilt are the folders that the rules about language and columns leave out.
-var rebuilt = []string{"fsm/"}
-
-func isRebuilt(name string) bool {
-	return slices.ContainsFunc(rebuilt, func(dir string) bool { return strings.HasPrefix(name, dir) })
-}
-
 // machinePaths are folders of one machine, written in two halves, so that this file passes its own check.
 var machinePaths = []string{"/wor" + "k/", "/roo" + "t/", "/hom" + "e/", "/User" + "s/"}
 
@@ -37,9 +30,7 @@ func check(root string, files []string) []string {
 			continue
 		}
 		faults = append(faults, textFaults(name, data)...)
-		if !isRebuilt(name) {
-			faults = append(faults, wordFaults(name, data)...)
-		}
+		faults = append(faults, wordFaults(name, data)...)
 		if strings.HasSuffix(name, ".go") && !strings.Contains(name, "testdata/") {
 			doc, more := goFaults(name, data)
 			docs[filepath.Dir(name)] = docs[filepath.Dir(name)] || doc
@@ -85,14 +76,9 @@ func goFaults(name string, data []byte) (doc bool, faults []string) {
 		return true, []string{err.Error()}
 	}
 	doc = f.Doc != nil
-	if !isRebuilt(name) {
-		faults = append(faults, columnFaults(name, data)...)
-	}
+	faults = append(faults, columnFaults(name, data)...)
 	if !strings.HasSuffix(name, "_test.go") {
-		if !isRebuilt(name) {
-			faults = append(faults, docFaults(fset, f)...)
-		}
-		return doc, faults
+		return doc, append(faults, docFaults(fset, f)...)
 	}
 	var around []ast.Node // the nodes that enclose the one looked at
 	ast.Inspect(f, func(n ast.Node) bool {

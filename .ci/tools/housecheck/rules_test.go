@@ -35,10 +35,11 @@ func TestRules(t *testing.T) {
 		write("docs/a.go", "// Package docs will be done later.\npackage docs\n\n// g does it.\nfunc f() {}\n\n"+
 			"// even says whether it is.\nfunc even(int) bool { return true }\n\n// REQUIRES: mu held.\nfunc h() {}\n\n"+
 			"// odd reports whether it is.\nfunc odd(int) bool { return true }\n"),
-		write("fsm/a.go", "// Package fsm is left out ane"+"w.\npackage fsm\n"),
+		write("fsm/a.go", "// Package fsm is checked ane"+"w, like all others.\npackage fsm\n"),
 	}
 	want := []string{
 		"docs/a.go:1:1: the package comment says \"later\"", "docs/a.go:4:1: the comment of f", "docs/a.go:7:1: even is a predicate",
+		"fsm/a.go:1: \"ane" + "w\"",
 		"good/a_test.go:2:24: time." + "Sleep", "good/a_test.go:2:39: a skipped test",
 		"long/a.go: 602 lines", "nodoc: no package comment", "notes.md:1: path of one machine",
 		"wide/a.go:5: 261 columns", "words/a.go:4: \"Ane" + "w", "words/a.go:4: \"Reig" + "n\"", "words/b.md:1: \"for eve" + "r\"",

@@ -22,6 +22,8 @@ FUZZTIME ?= 10s
 # Many tests wait, for elections, disks and processes: more than one a core at a time.
 CORES   := $(or $(shell getconf _NPROCESSORS_ONLN 2>/dev/null),2)
 BESIDE  := $(shell echo $$(($(CORES) + 1)))
+# Whole federations wait most of all: five tests of them at a time take a core.
+BESIDE_SYSTEM := $(shell echo $$(($(CORES) * 2 + 1)))
 
 .PHONY: help
 help: ## list the targets
@@ -49,8 +51,8 @@ run: build ## start three sites on this machine with a sample workload to watch
 # The race detector makes long computations several times slower: under it these
 # play fewer cases, and once more without it all.
 RACED_UNIT   = -- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m $(UNIT)
-RACED_SYSTEM = -- $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE) -timeout 12m $(SYSTEM)
-COMPUTED     = -- $(GO) test -json -timeout 20m ./node/sim ./node/sim/study \
+RACED_SYSTEM = -- $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE_SYSTEM) -timeout 12m $(SYSTEM)
+COMPUTED     = -- $(GO) test -json -timeout 20m ./fsm ./node/sim ./node/sim/study \
 	-- $(GO) test -json -timeout 20m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog
 
 .PHONY: test
@@ -91,8 +93,8 @@ ZK_ADDRESSES := TestWrongAdvertise|TestFounderWaits|TestNameThatIsNotFound|TestT
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
 	@bin/tools/testsum \
 		-- $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 15m ./node/coord/zk/... \
-		-- $(GO) test -json -count=1 -parallel $(BESIDE) -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
-		-- $(GO) test -json -tags zookeeper -count=1 -parallel $(BESIDE) -timeout 10m -run '$(ZK_ADDRESSES)' ./test/e2e -coordination zookeeper \
+		-- $(GO) test -json -count=1 -parallel $(BESIDE_SYSTEM) -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
+		-- $(GO) test -json -tags zookeeper -count=1 -parallel $(BESIDE_SYSTEM) -timeout 10m -run '$(ZK_ADDRESSES)' ./test/e2e -coordination zookeeper \
 		-- $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
 
 # A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by

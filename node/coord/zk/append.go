@@ -98,7 +98,7 @@ func (l *Log) writeUntilSettled(r *leaderTerm, f *flight) relay.Outcome {
 	for {
 		changed := l.c.changed.Wait()
 		session := l.c.zk.SessionID()
-		failed, err := l.write(r, f)
+		failed, err := r.write(l.Ctx, f)
 		switch {
 		case err == nil:
 			return relay.Ordered
@@ -113,9 +113,9 @@ func (l *Log) writeUntilSettled(r *leaderTerm, f *flight) relay.Outcome {
 		case errors.Is(err, zk.ErrBadVersion) && failed == tree.LeadPath:
 			coord.Signal(l.kick)
 			l.stepDownFrom(r, "another member leads")
-			return l.findEntry(f, session)
+			return l.c.findEntry(l.Ctx, f, session)
 		case errors.Is(err, zk.ErrNodeExists):
-			if o := l.findEntry(f, session); o != relay.Refused {
+			if o := l.c.findEntry(l.Ctx, f, session); o != relay.Refused {
 				return o
 			}
 			l.fail(fmt.Errorf("append: %w: %s%s is there, and this leader did not write it: somebody else writes into the tree",
@@ -133,7 +133,7 @@ func (l *Log) writeUntilSettled(r *leaderTerm, f *flight) relay.Outcome {
 			}
 		}
 		if l.Ctx.Err() == nil {
-			l.fail(l.c.wrapError("append", tree.EntryPath(f.n), l.explainConflict(failed, err)))
+			l.fail(l.c.wrapError("append", tree.EntryPath(f.n), l.c.explainConflict(failed, err)))
 		}
 		return relay.Unknown
 	}
@@ -141,12 +141,12 @@ func (l *Log) writeUntilSettled(r *leaderTerm, f *flight) relay.Outcome {
 
 // explainConflict says which znode is not as it must be: what failed is the path of the
 // operation that the ensemble refused.
-func (l *Log) explainConflict(failed string, err error) error {
+func (c *client) explainConflict(failed string, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %s%s is missing: somebody else deletes in the tree", tree.ErrDamaged, l.c.root, failed)
+		return fmt.Errorf("%w: %s%s is missing: somebody else deletes in the tree", tree.ErrDamaged, c.root, failed)
 	case errors.Is(err, zk.ErrBadVersion):
-		return fmt.Errorf("%w: %s%s was changed after it was written: somebody else writes into the tree", tree.ErrDamaged, l.c.root, failed)
+		return fmt.Errorf("%w: %s%s was changed after it was written: somebody else writes into the tree", tree.ErrDamaged, c.root, failed)
 	}
 	return err
 }
@@ -164,17 +164,17 @@ func (l *Log) stepDownFrom(r *leaderTerm, why string) {
 
 // write sends the entry once, its parts before it. failed is the znode that was
 // not as an operation needs it, "" if that is not known.
-func (l *Log) write(r *leaderTerm, f *flight) (failed string, err error) {
+func (r *leaderTerm) write(ctx context.Context, f *flight) (failed string, err error) {
 	for i, p := range f.parts {
 		path := tree.PartPath(f.n, i)
-		res, cause := l.c.writeHere(l.Ctx, l.c.check(tree.LeadPath, r.version), l.c.create(path, p, 0))
-		if cause != nil && !(errors.Is(cause, zk.ErrNodeExists) && l.hasData(path, p)) {
+		res, cause := r.c.writeHere(ctx, r.c.check(tree.LeadPath, r.version), r.c.create(path, p, 0))
+		if cause != nil && !(errors.Is(cause, zk.ErrNodeExists) && r.c.hasData(ctx, path, p)) {
 			return pathAt(failedAt(res, cause), tree.LeadPath, tree.PartsPath), cause
 		}
 	}
 	before := tree.EntryPath(f.n - 1)
-	res, err := l.c.writeHere(l.Ctx, l.c.check(tree.LeadPath, r.version), l.c.check(before, 0),
-		l.c.create(tree.EntryPath(f.n), f.data, 0))
+	res, err := r.c.writeHere(ctx, r.c.check(tree.LeadPath, r.version), r.c.check(before, 0),
+		r.c.create(tree.EntryPath(f.n), f.data, 0))
 	return pathAt(failedAt(res, err), tree.LeadPath, before, tree.LogPath), err
 }
 
@@ -187,8 +187,8 @@ func pathAt(i int, paths ...string) string {
 }
 
 // hasData reports whether a znode has these bytes.
-func (l *Log) hasData(path string, data []byte) bool {
-	n, err := l.c.get(l.Ctx, path)
+func (c *client) hasData(ctx context.Context, path string, data []byte) bool {
+	n, err := c.get(ctx, path)
 	return err == nil && n.found && bytes.Equal(n.data, data)
 }
 
@@ -196,8 +196,8 @@ func (l *Log) hasData(path string, data []byte) bool {
 // only in the session in which that was learnt: a new one may begin at a server
 // that lags behind, where the ensemble has sessions that are no transactions
 // (localSessionsEnabled).
-func (l *Log) findEntry(f *flight, session int64) relay.Outcome {
-	n, err := l.c.get(l.Ctx, tree.EntryPath(f.n))
+func (c *client) findEntry(ctx context.Context, f *flight, session int64) relay.Outcome {
+	n, err := c.get(ctx, tree.EntryPath(f.n))
 	switch {
 	case err != nil:
 		return relay.Unknown
@@ -207,8 +207,8 @@ func (l *Log) findEntry(f *flight, session int64) relay.Outcome {
 		return relay.Refused
 	}
 	// Not there: never written, or written, executed and trimmed by now.
-	p, _, err := l.pointer(l.Ctx)
-	if err != nil || p.Entry >= f.n || l.c.zk.SessionID() != session {
+	p, _, err := c.pointer(ctx)
+	if err != nil || p.Entry >= f.n || c.zk.SessionID() != session {
 		return relay.Unknown
 	}
 	return relay.Refused

@@ -17,7 +17,6 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
-	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
@@ -344,7 +343,7 @@ func TestCorrupted(t *testing.T) {
 				}
 			}
 			l := c.leader(t)
-			p, _, err := l.pointer(patience(t))
+			p, _, err := l.c.pointer(patience(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -457,9 +456,9 @@ func TestTreeCreatedAgain(t *testing.T) {
 	}
 	before := dump(t, c.place)
 	other.mark = mark
-	late := &Log{Member: &facade.Member{Ctx: t.Context()}, c: other}
+	late := &leaderTerm{c: other, version: r.version}
 	for _, parts := range [][][]byte{nil, {[]byte("part")}} {
-		_, err = late.write(r, &flight{n: n + 1, data: []byte("late"), parts: parts})
+		_, err = late.write(t.Context(), &flight{n: n + 1, data: []byte("late"), parts: parts})
 		says(t, err, ErrIdentity, c.place.Chroot+mark, "another tree")
 	}
 	if after := dump(t, c.place); after != before {

@@ -374,7 +374,7 @@ func TestOvertakenOpening(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	old := &leaderTerm{
-		term: now.term - 1, version: now.version - 1, session: now.session, ctx: ctx, end: end,
+		c: l.c, term: now.term - 1, version: now.version - 1, session: now.session, ctx: ctx, end: end,
 		flying: map[uint64]*flight{},
 	}
 	if err := l.openTerm(ctx, old, l.machine.position.Now()); err != nil || old.isOpen() {

@@ -132,7 +132,7 @@ func (rd *reader) advance(ctx context.Context) (caught bool, err error) {
 		rd.adapt(applied, bytes)
 		return false, err
 	}
-	p, _, err := rd.l.pointer(ctx)
+	p, _, err := rd.l.c.pointer(ctx)
 	if err == nil && p.Entry >= n {
 		return false, rd.l.catchUp(ctx, p)
 	}
@@ -177,10 +177,10 @@ func (rd *reader) readAhead(ctx context.Context, n uint64) (applied, bytes int, 
 		if err := l.sameTree(ctx); err != nil {
 			return applied, bytes, err
 		}
-		e, err := l.decode(ctx, n+uint64(i), a.n.data)
+		e, err := l.c.readEntry(ctx, n+uint64(i), a.n.data)
 		if errors.Is(err, errGone) {
 			// Trimmed meanwhile? An entry's parts go before it.
-			if p, _, cause := l.pointer(ctx); cause == nil && p.Entry >= n+uint64(i) {
+			if p, _, cause := l.c.pointer(ctx); cause == nil && p.Entry >= n+uint64(i) {
 				return applied, bytes, l.catchUp(ctx, p)
 			}
 		}
@@ -196,17 +196,17 @@ func (rd *reader) readAhead(ctx context.Context, n uint64) (applied, bytes int, 
 	return applied, bytes, nil
 }
 
-// decode reads an entry with its parts.
-func (l *Log) decode(ctx context.Context, n uint64, data []byte) (tree.Entry, error) {
+// readEntry reads an entry with its parts.
+func (c *client) readEntry(ctx context.Context, n uint64, data []byte) (tree.Entry, error) {
 	e, err := tree.DecodeEntry(data)
 	var parts [][]byte
 	for i := 0; i < e.Parts && err == nil; i++ {
 		var p node
-		if p, err = l.c.get(ctx, tree.PartPath(n, i)); err != nil {
+		if p, err = c.get(ctx, tree.PartPath(n, i)); err != nil {
 			return e, err
 		}
 		if !p.found {
-			return e, fmt.Errorf("read %s%s: %w, and entry %d needs it", l.c.root, tree.PartPath(n, i), errGone, n)
+			return e, fmt.Errorf("read %s%s: %w, and entry %d needs it", c.root, tree.PartPath(n, i), errGone, n)
 		}
 		parts = append(parts, p.data)
 		e.Batch = append(e.Batch, p.data...)
@@ -215,7 +215,7 @@ func (l *Log) decode(ctx context.Context, n uint64, data []byte) (tree.Entry, er
 		err = e.Check(data, parts)
 	}
 	if err != nil {
-		err = fmt.Errorf("read %s%s: %w: %w", l.c.root, tree.EntryPath(n), tree.ErrDamaged, err)
+		err = fmt.Errorf("read %s%s: %w: %w", c.root, tree.EntryPath(n), tree.ErrDamaged, err)
 	}
 	return e, err
 }
@@ -236,7 +236,7 @@ func (rd *reader) await(ctx context.Context, n uint64) error {
 	}
 	var p tree.Pointer
 	if !tail {
-		p, _, err = l.pointer(ctx)
+		p, _, err = l.c.pointer(ctx)
 	}
 	if err == nil {
 		err = l.sameTree(ctx)
@@ -278,7 +278,7 @@ func (l *Log) checkGap(ctx context.Context, n uint64) error {
 	if err != nil || is.found {
 		return err
 	}
-	if p, _, err := l.pointer(ctx); err != nil || p.Entry >= n || l.c.zk.SessionID() != session {
+	if p, _, err := l.c.pointer(ctx); err != nil || p.Entry >= n || l.c.zk.SessionID() != session {
 		return err
 	}
 	return fmt.Errorf("read %s%s: %w: it is missing, and the entry after it is there: restore it, or recover from a broker's copy",

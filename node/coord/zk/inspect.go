@@ -306,7 +306,7 @@ func (i *inspection) entry(ctx context.Context, n uint64) error {
 	if err != nil || !z.found || len(z.data) == 0 { // the origin is empty
 		return err
 	}
-	e, err := (&Log{c: i.c}).decode(ctx, n, z.data)
+	e, err := i.c.readEntry(ctx, n, z.data)
 	if errors.Is(err, errGone) {
 		// Trimmed meanwhile? An entry's parts go before it.
 		if p, cause := i.pointer(ctx); cause != nil || p.Entry >= n {

@@ -37,7 +37,7 @@ func TestInspect(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 	}
-	p, _, err := lead.pointer(patience(t))
+	p, _, err := lead.c.pointer(patience(t))
 	if err != nil {
 		t.Fatal(err)
 	}

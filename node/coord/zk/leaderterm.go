@@ -17,6 +17,7 @@ import (
 
 // leaderTerm is one term that this member leads.
 type leaderTerm struct {
+	c       *client
 	term    uint64
 	version int32           // of /lead: what appends check
 	session int64           // that holds /leader
@@ -177,7 +178,7 @@ func (l *Log) beginTerm(
 		return before, l.c.wrapError("take", tree.LeadPath, err)
 	}
 	r := &leaderTerm{
-		term: mine.Term, version: res[0].Stat.Version, session: session, flying: map[uint64]*flight{},
+		c: l.c, term: mine.Term, version: res[0].Stat.Version, session: session, flying: map[uint64]*flight{},
 		feeds: map[*feed]struct{}{},
 	}
 	r.ctx, r.end = context.WithCancel(l.Ctx)
@@ -211,7 +212,7 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 		}
 		if n >= next {
 			// Unless another leader, who came meanwhile, wrote it.
-			if _, err := l.writeFenced(r); errors.Is(err, zk.ErrBadVersion) {
+			if _, err := r.writeFenced(); errors.Is(err, zk.ErrBadVersion) {
 				coord.Signal(l.kick)
 				l.stepDownFrom(r, "another member leads")
 				return nil
@@ -228,7 +229,7 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 		coord.Signal(l.kick)
 		return nil
 	}
-	if err := l.sweepParts(r, next); err != nil {
+	if err := r.sweepParts(next); err != nil {
 		return err
 	}
 	r.mu.Lock()

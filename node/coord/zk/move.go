@@ -107,7 +107,7 @@ func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger,
 	}
 	defer l.c.close()
 	l.c.patience = l.t.open // not of all calls together: between two a state may be taken in for long
-	c, err := l.readCharter(ctx)
+	c, err := l.c.readCharter(ctx)
 	if err == nil && c == nil {
 		err = fmt.Errorf("%w: %s%s does not exist: check the chroot", ErrNoTree, l.c.root, tree.FederationPath)
 	}

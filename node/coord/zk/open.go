@@ -108,7 +108,7 @@ var errUnanswered = errors.New("no call was answered for too long")
 
 // findOrFound finds the tree, or founds it, and enters the group.
 func (l *Log) findOrFound(ctx context.Context, m *member) error {
-	c, err := l.readCharter(ctx)
+	c, err := l.c.readCharter(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -157,21 +157,21 @@ func (l *Log) findOrFound(ctx context.Context, m *member) error {
 
 // readCharter returns nil if there is no federation. It refuses a tree that
 // anybody may write.
-func (l *Log) readCharter(ctx context.Context) (*tree.Charter, error) {
-	n, err := l.c.get(ctx, tree.FederationPath)
+func (c *client) readCharter(ctx context.Context) (*tree.Charter, error) {
+	n, err := c.get(ctx, tree.FederationPath)
 	if err != nil || !n.found {
 		return nil, err
 	}
-	c, err := tree.ParseCharter(l.c.root+tree.FederationPath, n.data)
+	charter, err := tree.ParseCharter(c.root+tree.FederationPath, n.data)
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range []string{"", tree.FederationPath, tree.LeadPath, tree.LogPath} {
-		if err := l.c.checkACL(ctx, path); err != nil {
+		if err := c.checkACL(ctx, path); err != nil {
 			return nil, err
 		}
 	}
-	return &c, nil
+	return &charter, nil
 }
 
 // sameTree looks whether the chroot still holds the tree that this member is of,

@@ -17,15 +17,15 @@ import (
 )
 
 // pointer reads which snapshot is the newest, and the version of that word.
-func (l *Log) pointer(ctx context.Context) (p tree.Pointer, version int32, err error) {
-	n, err := l.c.get(ctx, tree.SnapshotPath)
+func (c *client) pointer(ctx context.Context) (p tree.Pointer, version int32, err error) {
+	n, err := c.get(ctx, tree.SnapshotPath)
 	switch {
 	case err != nil:
 		return p, 0, err
 	case !n.found:
-		return p, 0, fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, l.c.root, tree.SnapshotPath)
+		return p, 0, fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, c.root, tree.SnapshotPath)
 	}
-	return p, n.stat.Version, tree.Parse(l.c.root+tree.SnapshotPath, n.data, &p)
+	return p, n.stat.Version, tree.Parse(c.root+tree.SnapshotPath, n.data, &p)
 }
 
 // catchUp replaces the state by the snapshot, because the next entry was trimmed.
@@ -37,7 +37,7 @@ func (l *Log) catchUp(ctx context.Context, p tree.Pointer) error {
 		return nil
 	}
 	if errors.Is(chunks.err, errGone) {
-		now, _, cause := l.pointer(ctx)
+		now, _, cause := l.c.pointer(ctx)
 		if cause != nil || now.Entry != p.Entry || now.Term != p.Term {
 			return cause // a newer one took its place meanwhile
 		}
@@ -128,7 +128,7 @@ func (l *Log) snapshotDue(r *leaderTerm) bool {
 // member nor one that is at most trail entries behind needs. If the newest
 // snapshot is of now it only deletes: who wrote it may have been cut off before.
 func (l *Log) compact(r *leaderTerm, trail uint64) error {
-	before, version, err := l.pointer(r.ctx)
+	before, version, err := l.c.pointer(r.ctx)
 	if err != nil {
 		return err
 	}
@@ -140,11 +140,11 @@ func (l *Log) compact(r *leaderTerm, trail uint64) error {
 	now := before
 	if at > before.Entry {
 		now = tree.Pointer{Entry: at, Term: r.term}
-		if version, err = l.replaceSnapshot(r, s, before, version, &now); err != nil {
+		if version, err = r.replaceSnapshot(s, before, version, &now); err != nil {
 			return err
 		}
 	}
-	err = errors.Join(l.trim(r, now.Entry-min(now.Entry, max(trail, 1))), l.sweepChunks(r, version, before, now))
+	err = errors.Join(r.trim(now.Entry-min(now.Entry, max(trail, 1))), r.sweepChunks(version, before, now))
 	if err != nil {
 		return err // what failed stays due
 	}
@@ -158,29 +158,29 @@ func (l *Log) compact(r *leaderTerm, trail uint64) error {
 
 // replaceSnapshot writes a snapshot and the pointer to it, and returns the pointer's
 // version.
-func (l *Log) replaceSnapshot(r *leaderTerm, s coord.Snapshot, before tree.Pointer, version int32,
+func (r *leaderTerm) replaceSnapshot(s coord.Snapshot, before tree.Pointer, version int32,
 	now *tree.Pointer,
 ) (int32, error) {
-	if err := l.sweepChunks(r, version, before); err != nil {
+	if err := r.sweepChunks(version, before); err != nil {
 		return 0, err
 	}
-	if err := l.writeChunks(r, s, now); err != nil {
+	if err := r.writeChunks(s, now); err != nil {
 		return 0, fmt.Errorf("write snapshot of entry %d: %w", now.Entry, err)
 	}
-	res, err := l.writeFenced(r, l.c.set(tree.SnapshotPath, tree.Encode(now), version))
+	res, err := r.writeFenced(r.c.set(tree.SnapshotPath, tree.Encode(now), version))
 	if err != nil {
-		return 0, l.c.wrapError("write", tree.SnapshotPath, err)
+		return 0, r.c.wrapError("write", tree.SnapshotPath, err)
 	}
 	return res[1].Stat.Version, nil
 }
 
 // writeFenced sends operations that hold only while this member leads.
-func (l *Log) writeFenced(r *leaderTerm, ops ...any) ([]zk.MultiResponse, error) {
-	return l.c.writeHere(r.ctx, append([]any{l.c.check(tree.LeadPath, r.version)}, ops...)...)
+func (r *leaderTerm) writeFenced(ops ...any) ([]zk.MultiResponse, error) {
+	return r.c.writeHere(r.ctx, append([]any{r.c.check(tree.LeadPath, r.version)}, ops...)...)
 }
 
-func (l *Log) writeChunks(r *leaderTerm, s coord.Snapshot, p *tree.Pointer) error {
-	w := &chunkWriter{l: l, r: r, p: p, buf: make([]byte, 0, tree.MaxPart)}
+func (r *leaderTerm) writeChunks(s coord.Snapshot, p *tree.Pointer) error {
+	w := &chunkWriter{r: r, p: p, buf: make([]byte, 0, tree.MaxPart)}
 	if err := s.Write(w); err != nil {
 		return err
 	}
@@ -189,7 +189,6 @@ func (l *Log) writeChunks(r *leaderTerm, s coord.Snapshot, p *tree.Pointer) erro
 
 // chunkWriter cuts a snapshot into znodes.
 type chunkWriter struct {
-	l   *Log
 	r   *leaderTerm
 	p   *tree.Pointer
 	buf []byte
@@ -215,15 +214,15 @@ func (w *chunkWriter) flush() error {
 	path := w.p.Chunk(len(w.p.Sums))
 	data := bytes.Clone(w.buf)
 	for {
-		_, err := w.l.writeFenced(w.r, w.l.c.create(path, data, 0))
+		_, err := w.r.writeFenced(w.r.c.create(path, data, 0))
 		switch {
-		case err == nil, errors.Is(err, zk.ErrNodeExists) && w.l.hasData(path, data):
+		case err == nil, errors.Is(err, zk.ErrNodeExists) && w.r.c.hasData(w.r.ctx, path, data):
 			w.p.Sums = append(w.p.Sums, crc32.Checksum(data, tree.Castagnoli))
 			w.p.Bytes += int64(len(data))
 			w.buf = w.buf[:0]
 			return nil
 		case !transient(err) || w.r.ctx.Err() != nil:
-			return w.l.c.wrapError("create", path, err)
+			return w.r.c.wrapError("create", path, err)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
@@ -236,8 +235,8 @@ func (w *chunkWriter) flush() error {
 const maxDeletes = 128
 
 // trim deletes the entries up to last, with their parts.
-func (l *Log) trim(r *leaderTerm, last uint64) error {
-	if err := l.sweep(r, tree.PartsPath, func(name string) bool {
+func (r *leaderTerm) trim(last uint64) error {
+	if err := r.sweep(tree.PartsPath, func(name string) bool {
 		n, err := tree.ParseNumber(name)
 		return err == nil && n <= last
 	}); err != nil {
@@ -252,7 +251,7 @@ func (l *Log) trim(r *leaderTerm, last uint64) error {
 		for ; n <= end; n++ {
 			paths = append(paths, tree.EntryPath(n))
 		}
-		if err := l.delete(r, paths); err != nil {
+		if err := r.delete(paths); err != nil {
 			return err
 		}
 		r.mu.Lock()
@@ -265,31 +264,31 @@ func (l *Log) trim(r *leaderTerm, last uint64) error {
 
 // delete deletes znodes, those that are already gone included, as long as all
 // checks hold.
-func (l *Log) delete(r *leaderTerm, paths []string, checks ...any) error {
+func (r *leaderTerm) delete(paths []string, checks ...any) error {
 	ops := slices.Clone(checks)
 	for _, p := range paths {
-		ops = append(ops, l.c.remove(p))
+		ops = append(ops, r.c.remove(p))
 	}
-	_, err := l.writeFenced(r, ops...)
+	_, err := r.writeFenced(ops...)
 	if errors.Is(err, zk.ErrNoNode) && len(paths) > 1 {
 		// An attempt whose answer was lost, or somebody's hand: one by one.
 		for _, p := range paths {
-			if err = l.delete(r, []string{p}, checks...); err != nil {
+			if err = r.delete([]string{p}, checks...); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return l.c.wrapError("delete", paths[0], err)
+		return r.c.wrapError("delete", paths[0], err)
 	}
 	return nil
 }
 
 // sweep deletes the children of a znode that gone picks, as long as all checks
 // hold.
-func (l *Log) sweep(r *leaderTerm, path string, gone func(name string) bool, checks ...any) error {
-	all, err := l.c.children(r.ctx, path)
+func (r *leaderTerm) sweep(path string, gone func(name string) bool, checks ...any) error {
+	all, err := r.c.children(r.ctx, path)
 	if err != nil {
 		return err
 	}
@@ -301,7 +300,7 @@ func (l *Log) sweep(r *leaderTerm, path string, gone func(name string) bool, che
 	}
 	for len(paths) > 0 {
 		n := min(len(paths), maxDeletes)
-		if err := l.delete(r, paths[:n], checks...); err != nil {
+		if err := r.delete(paths[:n], checks...); err != nil {
 			return err
 		}
 		paths = paths[n:]
@@ -312,21 +311,21 @@ func (l *Log) sweep(r *leaderTerm, path string, gone func(name string) bool, che
 // sweepChunks deletes the chunks of all snapshots but some, as long as the pointer
 // is of a version: one of before would make the present snapshot's chunks
 // nobody's.
-func (l *Log) sweepChunks(r *leaderTerm, version int32, but ...tree.Pointer) error {
+func (r *leaderTerm) sweepChunks(version int32, but ...tree.Pointer) error {
 	keep := map[string]bool{}
 	for _, p := range but {
 		for i := range p.Sums {
 			keep[p.Chunk(i)] = true
 		}
 	}
-	return l.sweep(r, tree.SnapshotsPath, func(name string) bool { return !keep[tree.SnapshotsPath+"/"+name] },
-		l.c.check(tree.SnapshotPath, version))
+	return r.sweep(tree.SnapshotsPath, func(name string) bool { return !keep[tree.SnapshotsPath+"/"+name] },
+		r.c.check(tree.SnapshotPath, version))
 }
 
 // sweepParts deletes the parts of entries that were never written: their leader lost
 // the leader in between.
-func (l *Log) sweepParts(r *leaderTerm, next uint64) error {
-	return l.sweep(r, tree.PartsPath, func(name string) bool {
+func (r *leaderTerm) sweepParts(next uint64) error {
+	return r.sweep(tree.PartsPath, func(name string) bool {
 		n, err := tree.ParseNumber(name)
 		return err == nil && n >= next
 	})

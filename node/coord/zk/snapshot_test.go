@@ -84,7 +84,7 @@ func TestTreeIsBounded(t *testing.T) {
 	if uint64(most) > c.time.maxEntries+2 {
 		t.Errorf("%d entries in the tree, the bound is %d", most, c.time.maxEntries)
 	}
-	if p, _, err := all[0].l.pointer(patience(t)); err != nil || p.Entry == 0 {
+	if p, _, err := all[0].l.c.pointer(patience(t)); err != nil || p.Entry == 0 {
 		t.Errorf("no snapshot was written: %+v, %v", p, err)
 	}
 }
@@ -279,7 +279,7 @@ func TestInterruptedSnapshot(t *testing.T) {
 	c.MoveLead(t)
 	c.Compact(t)
 	now := c.leader(t)
-	p, _, err := now.pointer(patience(t))
+	p, _, err := now.c.pointer(patience(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestPartsTrimmedUnderReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := 0
-	if err := l.sweep(r, tree.PartsPath, func(string) bool { gone++; return true }); err != nil || gone == 0 {
+	if err := r.sweep(tree.PartsPath, func(string) bool { gone++; return true }); err != nil || gone == 0 {
 		t.Fatalf("%d parts, %v: the test shows nothing", gone, err)
 	}
 	late := c.open(t, "b")[0]

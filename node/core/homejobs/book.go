@@ -45,8 +45,8 @@ type Book struct {
 	// stuck is how many at the front of waiting are passed over until the machines
 	// change. Invariant: all of them are queued, and no machine could take them.
 	stuck int
-	// unsure are the jobs with attempts of which no handler has taken any yet: they
-	// may still be published.
+	// unsure are the jobs with attempts of which none has begun yet: they may still be
+	// published.
 	unsure map[uint64]bool
 	// calm: no home task is being stopped, so that a tick need not look.
 	calm bool

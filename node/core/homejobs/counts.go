@@ -35,6 +35,9 @@ func (j *Job) Ended() bool {
 	return int(n) == len(j.Tasks)
 }
 
+// allQueued reports whether nothing of the job is under way or has ended.
+func (j *Job) allQueued() bool { return int(j.counts[fsm.Queued]) == len(j.Tasks) }
+
 // Sum returns the summary, and how many tasks it looked at: none if nothing has
 // changed, so that what has ended costs nothing.
 func (j *Job) Sum() (sum Summary, steps int) {

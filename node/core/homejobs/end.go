@@ -32,6 +32,7 @@ func (b *Book) requeue(a *attempts.Attempt, why string, fx *turn.Effects) {
 	t.State, t.Reason, t.back = fsm.Queued, why, true
 	b.waiting = append(b.waiting, waitingTask{num, a.ID.Task})
 	b.write(num, a.ID.Task, fx)
+	b.handedBack(num)
 }
 
 // HandleEnded settles a home attempt: retry, or the task's end.
@@ -41,7 +42,7 @@ func (b *Book) HandleEnded(a *attempts.Attempt, r executor.Result, fx *turn.Effe
 	if t == nil || t.Attempt != a.ID.Attempt || !isLive(t.State) {
 		return // its record stayed behind; the task's own has the outcome
 	}
-	b.taken(num)
+	b.begun(num)
 	b.tallies.End(a.Handler, r, a.Stopping)
 	b.report(num, a, r, fx)
 	spec := &b.jobs[num].Spec

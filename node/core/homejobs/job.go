@@ -39,7 +39,7 @@ type Job struct {
 	summed  bool
 	// refusals of handlers that will never run its tasks; asked again by a restart.
 	refusals []refusal
-	// taken: a handler has taken an attempt of it.
+	// taken: a handler has taken an attempt of it, and has not handed back all of them.
 	taken bool
 	// numbers are the tasks' indices, nil until they are asked for.
 	numbers *jobspec.Numbering

@@ -72,9 +72,23 @@ func (b *Book) Has(a *attempts.Attempt) {
 	}
 }
 
-// taken notes that a handler has, or had, an attempt of a job: it stays here.
-func (b *Book) taken(num uint64) {
+// begun notes that something of a job has run: it stays here, and its number may be settled.
+func (b *Book) begun(num uint64) {
+	b.taken(num)
 	delete(b.unsure, num)
+}
+
+// handedBack notes that no handler has an attempt of a job any more of which nothing ran: what
+// was taken and could not begin may go elsewhere.
+func (b *Book) handedBack(num uint64) {
+	if job := b.jobs[num]; b.unsure[num] && job.allQueued() {
+		job.taken = false
+	}
+}
+
+// taken notes that a handler has, or had, an attempt of a job. Its number stays unsettled until
+// it begins, for the handler may hand it back.
+func (b *Book) taken(num uint64) {
 	if job := b.jobs[num]; job != nil && !job.taken {
 		job.taken = true
 		if len(job.refusals) > 0 {
@@ -118,13 +132,14 @@ func (b *Book) hasNoPlace(job *Job, registered bool, s turn.StateReader) bool {
 }
 
 // toMove reports whether a job is to go to another site now: nothing of it is
-// under way here, and no handler that is left could run it.
+// under way here, and no handler that is left could run it, or all machines rest.
 func (b *Book) toMove(job *Job, s turn.StateReader) bool {
-	if int(job.counts[fsm.Queued]) != len(job.Tasks) || !b.Refuses(job) {
+	refused := b.Refuses(job)
+	if !job.allQueued() || !refused && !b.machines.AllResting() {
 		return false
 	}
 	able := b.mayMove(job, s)
-	if !able {
+	if !able && refused {
 		b.stuck = 0 // it has failed
 	}
 	return able

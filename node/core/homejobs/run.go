@@ -114,6 +114,7 @@ func (b *Book) HandleStarted(a *attempts.Attempt) {
 			b.emitTaskEvent(num, a.ID.Task)
 		}
 		b.jobs[num].changed(a.ID.Task)
+		b.begun(num)
 	}
 }
 
@@ -123,6 +124,7 @@ func (b *Book) MarkAdopted(a *attempts.Attempt, began time.Time) {
 	if num, t := b.taskOf(a.ID); t != nil && t.Attempt == a.ID.Attempt {
 		t.markRunning(began)
 		b.jobs[num].changed(a.ID.Task)
+		b.begun(num)
 	}
 }
 

@@ -19,18 +19,18 @@ func (b *Book) HasRoom(js *command.JobSpec) bool {
 }
 
 // TakeUnstarted gives up the jobs that have not begun, and those that this site's handlers
-// refuse: they are for the federation.
+// refuse, or handed back before all machines came to rest: they are for the federation.
 func (b *Book) TakeUnstarted(s turn.StateReader, fx *turn.Effects) (jobs []command.JobSpec) {
-	kept := b.waiting[:0]
+	kept, stays := b.waiting[:0], uint64(0) // the job that was last found to stay
 	for _, w := range b.waiting {
 		job := b.jobs[w.num]
 		switch {
 		case job == nil: // moved with an earlier task
-		case job.isUntouched(), b.toMove(job, s):
+		case w.num != stays && (job.isUntouched() || b.toMove(job, s)):
 			b.Forget(w.num, fx)
 			jobs = append(jobs, job.Spec)
 		default:
-			kept = append(kept, w)
+			kept, stays = append(kept, w), w.num
 		}
 	}
 	if len(kept) < len(b.waiting) {

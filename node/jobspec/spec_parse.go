@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -232,13 +233,24 @@ func (p *specParser) strings(name string, to *[]string) error {
 	list := make([]string, 0, 4)
 	err := p.array(func() error {
 		if p.peek() != '"' {
-			return p.wrong(name, "a list of strings")
+			return p.wrongElement(name)
 		}
 		s, err := p.str()
 		list = append(list, s)
 		return err
 	})
 	*to = list
+	return err
+}
+
+// wrongElement returns the error for an element that is no string; of a number, true or false,
+// which YAML reads from bare words, it says how to write it.
+func (p *specParser) wrongElement(name string) error {
+	bare := strings.IndexByte("-0123456789tf", p.peek()) >= 0
+	err := p.wrong(name, "a list of strings")
+	if wrong, ok := errors.AsType[*SpecError](err); ok && bare && !wrong.Malformed {
+		wrong.Reason += fmt.Sprintf(": quote this one, as %q", wrong.Value)
+	}
 	return err
 }
 

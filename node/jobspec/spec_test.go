@@ -168,6 +168,20 @@ func TestParseSpecRefuses(t *testing.T) {
 	}
 }
 
+// Found by a user: YAML reads bare words such as 3 and true as other than strings.
+func TestParseSpecSaysToQuote(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"command":["sleep",3]}`:   `command: must be a list of strings: quote this one, as "3" (got 3)`,
+		`{"command":[true]}`:        `command: must be a list of strings: quote this one, as "true" (got true)`,
+		`{"command":["x",["y"]]}`:   `command: must be a list of strings (got ["y"])`,
+		`{"command":["x",{"y":1}]}`: `command: must be a list of strings (got {"y":1})`,
+	} {
+		if _, err := ParseSpec([]byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestSpecMemoryRoundsUp(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1": 1, "1Ki": 1, "256Mi": 256, "2Gi": 2048, "1M": 1, "1G": 954, "1Ti": 1 << 20,

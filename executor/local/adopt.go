@@ -24,6 +24,7 @@ import (
 // whose journal is locked has a living supervisor.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	slots := filepath.Join(h.cfg.Dir, "slots")
+	h.tellLeftovers(slots)
 	if err := h.aside.AdoptEach(ctx, attempts.Adoption{
 		Dir: slots, What: "slot", One: h.adoptSlot,
 		GiveUp: h.abandonSlot,
@@ -41,6 +42,22 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	h.life.Go(h.warm)
 	h.life.Go(func() { h.aside.Run(h.attempts.Quit) })
 	return states, nil
+}
+
+// tellLeftovers has the log say that slots without a journal are removed before anything
+// starts: one that is very deep takes long.
+func (h *Handler) tellLeftovers(slots string) {
+	entries, _ := os.ReadDir(slots) // whoever adopts them says why it cannot
+	left := 0
+	for _, e := range entries {
+		if _, err := os.Lstat(filepath.Join(slots, e.Name(), "journal")); errors.Is(err, os.ErrNotExist) {
+			left++
+		}
+	}
+	if left > 0 {
+		h.cfg.Logger.Info().Int("slots", left).Str("folder", slots).
+			Msg("removing what is left of slots of an earlier broker; the broker starts after that, and deep folders take a while")
+	}
 }
 
 // slotIn returns the slot of that folder.

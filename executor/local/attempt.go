@@ -25,6 +25,10 @@ type attempt struct {
 	plan watchdog.Plan
 	watchdog.Reaper
 	child int // pidfd of its process
+	// started and began are when that was forked, by the wall and since boot (ns): before, not
+	// after, for a task may run for milliseconds until its supervisor gets a processor again.
+	started time.Time
+	began   int64
 	// tell is when the broker hears word, that the process runs; watchdog.Never = it has.
 	tell int64
 	word []byte
@@ -51,13 +55,12 @@ func (a *attempt) run() executor.Result {
 		}
 		return watchdog.NotBegun(err)
 	}
-	started, at := time.Now(), executor.Boottime()
 	if a.Task.Timeout > 0 {
-		a.plan.TimeOut(at, a.Task.Timeout)
+		a.plan.TimeOut(a.began, a.Task.Timeout)
 	}
-	a.word, a.tell = a.recordLater(line{Run: &begun{Name: a.name, Pid: a.Pid, At: started}}), at+tellAfter
+	a.word, a.tell = a.recordLater(line{Run: &begun{Name: a.name, Pid: a.Pid, At: a.started}}), a.began+tellAfter
 	a.watchTask()
-	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
+	r := executor.Result{Cause: executor.Exited, Started: a.started, Run: time.Duration(executor.Boottime() - a.began)}
 	a.ReapAll(func() { // not by its group: that number may be another's by now
 		a.group.killAll()
 		signalTree(os.Getpid(), unix.SIGKILL)
@@ -128,6 +131,7 @@ func (a *attempt) fork(path string, env []string, work string) (err error) {
 	if a.group.fd >= 0 {
 		sys.UseCgroupFD, sys.CgroupFD = true, a.group.fd
 	}
+	a.started, a.began = time.Now(), executor.Boottime()
 	a.Pid, err = syscall.ForkExec(path, a.Task.Command, &syscall.ProcAttr{
 		Dir: work, Env: env, Sys: sys,
 		Files: []uintptr{a.null.Fd(), a.out.Files[0].Fd(), a.out.Files[1].Fd()},

@@ -1,6 +1,9 @@
 package local
 
 import (
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +39,29 @@ func TestStartIsToldBeforeTheEnd(t *testing.T) {
 		}
 		if e := o.next(); e.Ended == nil || e.ID != task.ID {
 			t.Errorf("then heard of %s: %+v", task.ID, e)
+		}
+	}
+}
+
+// TestRunCountsFromTheFork: on a busy machine a task runs for milliseconds until its
+// supervisor gets a processor again. A run that began then was charged 3 ms of 9.
+func TestRunCountsFromTheFork(t *testing.T) {
+	o, _ := adopted(t, config(t))
+	for range 4 * runtime.NumCPU() {
+		go func() {
+			for t.Context().Err() == nil { // ends with the test
+			}
+		}()
+	}
+	for n := range uint32(20) {
+		task := shell(n+1, "date +%s%N")
+		r := o.run(task)
+		at, err := strconv.ParseInt(strings.TrimSpace(o.output(task)), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Started.UnixNano() > at {
+			t.Errorf("run %d is said to have begun %s after it asked for the time", n, r.Started.Sub(time.Unix(0, at)))
 		}
 	}
 }

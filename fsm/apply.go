@@ -40,6 +40,8 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 		results[i] = s.execute(&b.Commands[i], b.Elapsed)
 		s.steps.ended(b.Commands[i].Body.Kind())
 	}
+	s.indexSites()
+	s.countReturned()
 	s.steps.spare(s.bounds.steps)
 	if s.founded != 0 {
 		s.finishEntry(still, resumes)
@@ -53,8 +55,6 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 // entry has no commands and is the same moment as the last one; resumes says that it continues that
 // entry's match, with nothing done before.
 func (s *State) finishEntry(still, resumes bool) {
-	s.indexSites()
-	s.countReturned()
 	s.applyNewParams()
 	s.workOff()
 	s.beginWaits()

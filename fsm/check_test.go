@@ -346,12 +346,12 @@ func (s *State) checkHeads() error {
 		}
 	}
 	n := 0
-	if len(s.leavers) > 0 || s.unindexed {
-		return fmt.Errorf("%d sites left in this entry, sites not indexed: %v", len(s.leavers), s.unindexed)
+	if len(s.returned) > 0 || s.unindexed {
+		return fmt.Errorf("%d sites returned in this entry, sites not indexed: %v", len(s.returned), s.unindexed)
 	}
 	for _, x := range s.sites {
-		if x.counted != x.present() || x.leftNow || s.order[x.pos] != x {
-			return fmt.Errorf("%s is present: %v, counted: %v, left now: %v, at %d", x.name, x.present(), x.counted, x.leftNow, x.pos)
+		if x.counted != x.present() || s.order[x.pos] != x {
+			return fmt.Errorf("%s is present: %v, counted: %v, at %d", x.name, x.present(), x.counted, x.pos)
 		}
 		for _, l := range x.lanes {
 			n++

@@ -109,7 +109,7 @@ type matching struct {
 	missed    int      // sites with missed
 	tried     []*machine
 	triedMost int     // see pruneTried; tried holds those tried in this pass, and others
-	leavers   []*site // left in this entry, and may have returned. Invariant: empty between entries
+	returned  []*site // in this entry, some more than once, some away again. Invariant: empty between entries
 	sought    uint64  // searches of a lane past declined jobs, at this replica; for tests
 
 	drawing bool // match is in progress; not part of the state

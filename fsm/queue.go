@@ -208,33 +208,26 @@ func (s *matching) park(x *site) {
 			s.deactivateLane(l, l.waiting)
 		}
 	}
-	if !x.leftNow {
-		x.leftNow = true
-		s.leavers = append(s.leavers, x)
-	}
 	s.noteAway(x)
 }
 
-// unpark is the inverse of park. If the site left in this entry, what it has waiting is counted once the
-// entry's commands are done: a site that leaves and returns 8000 times in one entry has its lanes counted
-// once, not 8000 times.
+// unpark is the inverse of park, but what the site has waiting is counted only when the entry's commands are
+// done: a site that leaves and returns 8000 times in one entry has its lanes counted once, not 8000 times.
 //
 // REQUIRES: x.present() is already true, and was false.
 func (s *matching) unpark(x *site) {
 	s.noteBack(x)
-	if !x.leftNow {
-		s.countSite(x)
-	}
+	s.returned = append(s.returned, x)
 }
 
-// countReturned counts what the sites have waiting that left in this entry and have returned.
+// countReturned counts what the sites have waiting that returned in this entry and are present.
 func (s *matching) countReturned() {
-	for _, x := range s.leavers {
-		if x.leftNow = false; x.present() {
+	for _, x := range s.returned {
+		if x.present() && !x.counted {
 			s.countSite(x)
 		}
 	}
-	s.leavers = nil
+	s.returned = nil
 }
 
 // countSite adds everything that a site has waiting to matching, and wakes the machines that rest only

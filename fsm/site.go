@@ -58,7 +58,6 @@ type site struct {
 	openSeqs     store.Sorted[uint64] // its jobs that have not ended
 	lanes        []*lane              // with waiting tasks
 	counted      bool                 // its lanes are matched. Invariant: equal to present() between entries
-	leftNow      bool                 // it is in State.leavers. Invariant: false between entries
 	waiting      uint64               // tasks
 	cpu          int64                // milli-cores of waiting tasks
 	ended        store.Sorted[uint64] // seqs of its ended jobs by (endedMs, seq)

@@ -13,7 +13,7 @@ const AloneReason = "the federation is out of reach: waits for room at this site
 func (c *Core) homeAlone(js *command.JobSpec) bool { return c.lend.KeepsOwn() && c.home.HasRoom(js) }
 
 // publishUnstarted gives the federation the home jobs that have not begun, once
-// it is in reach again, and those that this site's handlers refuse.
+// it is in reach again, and those that this site's handlers refuse or could not begin.
 func (c *Core) publishUnstarted(s StateReader, fx *Effects) {
 	if c.Alone() {
 		return

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/sched"
+	"github.com/cloudshare/cloudshare/test/raced"
 )
 
 // randomCase draws a small case: equal unit tasks, or tasks of any width and
@@ -47,7 +48,7 @@ func randomCase(rng *rand.Rand, sites int) *Case {
 
 // seeds is how many of so many seeds are played: a tenth under the race detector.
 func seeds(all uint64) uint64 {
-	if underRace {
+	if raced.Enabled {
 		return all / 10
 	}
 	return all

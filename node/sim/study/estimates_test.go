@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/sim"
 	"github.com/cloudshare/cloudshare/sched"
+	"github.com/cloudshare/cloudshare/test/raced"
 )
 
 // estimateStudy is two days of the sample, its jobs as they are.
@@ -34,7 +35,7 @@ func estimateRuns(t *testing.T, s *Study, workers int) []EstimateRun {
 func TestEstimatesOfALog(t *testing.T) {
 	s := estimateStudy(t)
 	runs := estimateRuns(t, s, 1)
-	if !raceDetected {
+	if !raced.Enabled {
 		if again := estimateRuns(t, s, 2); !reflect.DeepEqual(runs, again) {
 			t.Error("two workers come to something else than one")
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/sim/chart"
 	"github.com/cloudshare/cloudshare/sched"
 	"github.com/cloudshare/cloudshare/test/goldenfile"
+	"github.com/cloudshare/cloudshare/test/raced"
 )
 
 // smallStudy is quick: 24 instances of half a day, under the race detector of a
@@ -23,7 +24,7 @@ func smallStudy(t *testing.T) *Study {
 	s := DefaultStudy(openSample(t))
 	s.Periods, s.Mappings, s.Loads, s.Sample = 2, 2, []float64{0.75, 1.5}, 5
 	s.Setup.Period, s.Setup.Sites = 12*3600, 4
-	if raceDetected {
+	if raced.Enabled {
 		s.Setup.Period /= 4
 	}
 	return s
@@ -71,7 +72,7 @@ func run(t *testing.T, s *Study, path string, workers, stop int) []*Row {
 // interrupted, with a torn last line.
 func TestStudyIsTheSameHoweverItRuns(t *testing.T) {
 	s := smallStudy(t)
-	if raceDetected {
+	if raced.Enabled {
 		s.Mappings = 1
 	}
 	dir := t.TempDir()
@@ -93,7 +94,7 @@ func TestStudyIsTheSameHoweverItRuns(t *testing.T) {
 	if got := report(t, s, run(t, s, path, 2, -1)); got != want {
 		t.Error("an interrupted study gives another report")
 	}
-	if raceDetected {
+	if raced.Enabled {
 		return // its study is a shorter one
 	}
 	goldenfile.Match(t, "report.md", want[:strings.Index(want, "log,scenario")])

@@ -19,6 +19,7 @@ func main() {
 	if code, yes := supervise(os.Args[1:]); yes {
 		os.Exit(code)
 	}
+	setTimerSlack(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Getenv)
 	stop()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cloudshare/cloudshare/executor"
 )
 
@@ -63,5 +65,19 @@ func TestRunCountsFromTheFork(t *testing.T) {
 		if r.Started.UnixNano() > at {
 			t.Errorf("run %d is said to have begun %s after it asked for the time", n, r.Started.Sub(time.Unix(0, at)))
 		}
+	}
+}
+
+// Tasks have the kernel's timer slack, whatever that of their supervisor is.
+func TestTasksHaveTheKernelsSlack(t *testing.T) {
+	runtime.LockOSThread() // never unlocked: the thread ends with the test
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 20*taskSlack, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	o, _ := adopted(t, config(t))
+	task := shell(1, "cat /proc/self/timerslack_ns")
+	o.run(task)
+	if got := o.output(task); got != "50000\n" {
+		t.Errorf("a task has a slack of %q ns", got)
 	}
 }

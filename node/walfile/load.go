@@ -23,7 +23,11 @@ func (w *File) load() ([][]byte, error) {
 	if _, err = io.ReadFull(io.NewSectionReader(w.f, 0, w.size), image); err != nil {
 		return nil, err
 	}
-	return w.scan(image)
+	records, err := w.scan(image)
+	if err == nil {
+		w.goDirect(image[w.end-w.end%block : w.end])
+	}
+	return records, err
 }
 
 // scan reads the frames of the generation that the file's first frame names, up to the first one that

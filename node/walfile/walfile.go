@@ -37,6 +37,7 @@ type File struct {
 	gen  uint64
 	next uint64 // number of the next frame in its generation; 0 is the generation's first frame
 	buf  []byte
+	direct
 	// NoSync leaves records in the kernel's cache, for tests that do not crash the machine.
 	NoSync bool
 	// broken is the error of a failed write or sync. The disk's content is unknown from then on, and
@@ -200,9 +201,14 @@ func (w *File) write(at int64) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	_, err := w.f.WriteAt(w.buf, at)
-	if err == nil {
-		err = w.sync()
+	var err error
+	switch {
+	case w.blocks == nil:
+		err = w.writeCached(at)
+	case at == 0:
+		err = w.resetDirect()
+	default:
+		err = w.appendDirect()
 	}
 	if err != nil {
 		w.broken = fmt.Errorf("write %s: %w", w.path, err)
@@ -210,6 +216,14 @@ func (w *File) write(at int64) error {
 	}
 	w.end, w.next = at+int64(len(w.buf)), w.next+1
 	return nil
+}
+
+// writeCached writes what is in buf and no byte more.
+func (w *File) writeCached(at int64) error {
+	if _, err := w.f.WriteAt(w.buf, at); err != nil {
+		return err
+	}
+	return w.sync()
 }
 
 // sync calls fdatasync: neither the file's size nor the place of a block changes.

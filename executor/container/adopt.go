@@ -24,7 +24,7 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return states, attempts.FirstLook(ctx, h.looked)
+	return states, attempts.FirstLook(ctx, h.presence.looked)
 }
 
 // adoptedAll opens the handler for Start, and attends to what runs.

@@ -28,7 +28,7 @@ func (h *Handler) listen() {
 			select {
 			case <-h.attempts.Quit:
 				cancel(attempts.ErrClosed)
-			case <-h.silent: // another call was not answered: this stream may hang, too
+			case <-h.presence.silent: // another call was not answered: this stream may hang, too
 				cancel(engine.ErrAway)
 			case <-ctx.Done():
 			}
@@ -105,9 +105,7 @@ func (h *Handler) heard(e engine.Event) {
 func (h *Handler) setUp(info engine.Info) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.info, h.away = info, nil
-	close(h.up)
-	h.answered()
+	h.presence.setUp(info)
 	for w := range h.attempts.Running() {
 		w.poke()
 	}
@@ -122,7 +120,7 @@ func (h *Handler) setUp(info engine.Info) {
 func (h *Handler) lostEngine() {
 	h.setAway(engine.ErrAway)
 	select {
-	case h.silent <- struct{}{}:
+	case h.presence.silent <- struct{}{}:
 	default:
 	}
 }
@@ -131,30 +129,11 @@ func (h *Handler) lostEngine() {
 func (h *Handler) setAway(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	wasUp, first := isClosed(h.up), !isClosed(h.looked)
+	wasUp, first := h.presence.setAway(err)
 	if wasUp {
-		h.up = make(chan struct{})
 		h.attempts.Events.Put(executor.Event{Capacity: true})
 	}
 	if (wasUp || first) && !errors.Is(err, attempts.ErrClosed) {
 		h.cfg.Logger.Warn().Err(err).Msg("the container engine is away: what runs goes on, nothing is started until it is back")
-	}
-	h.away = err
-	h.answered()
-}
-
-// answered: it is known whether the engine is there. REQUIRES: h.mu held.
-func (h *Handler) answered() {
-	if !isClosed(h.looked) {
-		close(h.looked)
-	}
-}
-
-func isClosed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
 	}
 }

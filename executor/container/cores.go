@@ -17,22 +17,9 @@ var limitWords = [limits]string{
 	byNothing: "cores are not limited: the engine's machine has a cgroup neither for processor time nor for CPUs",
 }
 
-// limitBy returns how tasks are held now: by CPUs where the site wants them pinned, or the
-// engine can do nothing else. REQUIRES: h.mu held.
-func (h *Handler) limitBy() limit {
-	switch {
-	case h.cfg.CPUs != nil:
-		return byCPUs
-	case h.info.CPUQuota:
-		return byQuota
-	case h.info.CPUSet:
-		return byCPUs
-	}
-	return byNothing
-}
-
+// limit returns how tasks are held now.
 func (h *Handler) limit() limit {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.limitBy()
+	return h.presence.limitBy(&h.cfg)
 }

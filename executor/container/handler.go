@@ -19,7 +19,7 @@ import (
 // Handler runs tasks in containers. See the contract, [executor.Handler].
 type Handler struct {
 	cfg      Config
-	mounts   []engine.Mount
+	template template
 	id       string // of Dir: which containers are ours, and not another broker's on the engine
 	engine   *engine.Client
 	desk     *attempts.Desk
@@ -30,13 +30,9 @@ type Handler struct {
 	giveUp context.CancelFunc
 	life   sync.WaitGroup // of attempts, and of the engine's watch
 
-	mu     sync.Mutex // of the attempts, too
-	room   *attempts.Room
-	up     chan struct{} // closed as long as the engine answers
-	away   error         // why it does not; nil = it does
-	info   engine.Info   // of when it last did
-	looked chan struct{} // closed once the engine was asked for the first time
-	silent chan struct{} // capacity 1: a call was not answered
+	mu       sync.Mutex // of the attempts, too
+	room     *attempts.Room
+	presence presence
 }
 
 // Open takes the directory and puts the first process of containers there. The
@@ -55,9 +51,10 @@ func Open(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{
 		cfg: cfg, room: attempts.NewRoom(machineName, cfg.Cores, cmp.Or(cfg.MemMiB, attempts.PhysicalMiB()), cpus),
-		up: make(chan struct{}), looked: make(chan struct{}), silent: make(chan struct{}, 1), away: errors.New("not asked yet"),
+		presence: newPresence(),
 	}
-	if h.mounts, err = cfg.mounts(); err == nil {
+	mounts, err := cfg.mounts()
+	if err == nil {
 		if h.engine, err = engine.New(cfg.Engine); err == nil {
 			err = h.takeDir()
 		}
@@ -65,6 +62,7 @@ func Open(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open container handler at %s: %w", cfg.Dir, err)
 	}
+	h.template = template{cfg: &h.cfg, home: h.id, run: h.path("run"), mounts: mounts}
 	h.calls, h.giveUp = context.WithCancel(context.Background())
 	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, h.room.Release,
 		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
@@ -112,35 +110,22 @@ func (h *Handler) Name() string { return "container" }
 func (h *Handler) Status() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.away != nil {
-		return fmt.Sprintf("no containers: %v", h.away)
+	if h.presence.away != nil {
+		return fmt.Sprintf("no containers: %v", h.presence.away)
 	}
-	m := h.machine()
-	s := fmt.Sprintf("%d cores, %d MiB in containers of engine %s", m.MilliCPU/1000, m.MemMiB, h.info.ServerVersion)
-	return s + "; " + limitWords[h.limitBy()]
+	m := h.presence.machine(&h.cfg)
+	s := fmt.Sprintf("%d cores, %d MiB in containers of engine %s", m.MilliCPU/1000, m.MemMiB, h.presence.info.ServerVersion)
+	return s + "; " + limitWords[h.presence.limitBy(&h.cfg)]
 }
 
 // Capacity implements executor.Handler: nothing while the engine is away.
 func (h *Handler) Capacity() []executor.Machine {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.away != nil {
+	if h.presence.away != nil {
 		return nil
 	}
-	return []executor.Machine{h.machine()}
-}
-
-// machine returns what was configured, as far as the engine's machine has it.
-// REQUIRES: h.mu held.
-func (h *Handler) machine() executor.Machine {
-	mem := h.info.MemTotal >> 20
-	if h.cfg.MemMiB != 0 {
-		mem = min(mem, h.cfg.MemMiB)
-	}
-	return executor.Machine{
-		Name: machineName, Runs: executor.RunsImages,
-		Resources: executor.Resources{MilliCPU: int64(h.cfg.Cores) * 1000, MemMiB: mem},
-	}
+	return []executor.Machine{h.presence.machine(&h.cfg)}
 }
 
 // Published implements executor.Handler; an engine asks nobody for room.

@@ -156,7 +156,7 @@ func (h *Handler) abortable(w *work) (context.Context, context.CancelFunc) {
 // meanwhile is waited for; since the name is the attempt's own, and its first
 // process begins once, a repeat of either call changes nothing.
 func (h *Handler) launch(w *work, ref executor.ImageName, o box.Order) error {
-	spec := h.spec(w, ref, o)
+	spec := h.template.spec(w, ref, o, h.limit())
 	for {
 		err := h.launchOnce(w, spec)
 		if !errors.Is(err, engine.ErrAway) {
@@ -190,7 +190,7 @@ func (h *Handler) awaitEngine(w *work, away error) error {
 	late := time.NewTimer(maxAway)
 	defer late.Stop()
 	h.mu.Lock()
-	up := h.up
+	up := h.presence.up
 	h.mu.Unlock()
 	select {
 	case <-up:
@@ -232,72 +232,3 @@ func (h *Handler) isImages(message string) bool {
 	}
 	return said("Cannot mkdir: ") && said("is not a directory") || said("workdir ") && said("is not a directory")
 }
-
-// ownEnv keeps what an image says to programs of this kind from the first process;
-// the task's environment is made elsewhere.
-var ownEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=all", "GODEBUG=", "GOGC=", "GOMEMLIMIT="}
-
-// minMilli is the least processor time that engines limit a container to.
-const minMilli = 10
-
-// spec returns the attempt's container.
-func (h *Handler) spec(w *work, ref executor.ImageName, o box.Order) engine.Spec {
-	c, t := h.cfg, w.Task
-	s := engine.Spec{
-		Image: ref.String(), User: c.User, Labels: h.labels(t),
-		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb}, Env: ownEnv,
-		NetworkDisabled: c.Network == "none",
-		HostConfig: engine.HostConfig{
-			Mounts: h.mountsOf(w), NetworkMode: c.Network,
-			PidsLimit: c.Pids, CapDrop: []string{"ALL"}, CapAdd: c.CapAdd, SecurityOpt: []string{"no-new-privileges"},
-			ReadonlyRootfs: c.ReadOnly, CgroupnsMode: "private", CgroupParent: c.CgroupParent,
-			LogConfig: engine.LogConfig{Type: "none"},
-		},
-	}
-	if o.Image.Healthcheck { // it would run besides the task
-		s.Healthcheck = &engine.Healthcheck{Test: []string{"NONE"}}
-	}
-	if len(o.CPUs) > 0 {
-		s.HostConfig.CpusetCpus = engine.CPUSet(o.CPUs)
-	} else if h.limit() == byQuota {
-		s.HostConfig.NanoCpus = max(w.Hold.MilliCPU, minMilli) * 1e6
-	}
-	if t.Need.MemMiB > 0 {
-		s.HostConfig.Memory = (t.Need.MemMiB + ownMiB) << 20
-		s.HostConfig.MemorySwap = s.HostConfig.Memory // no swap
-	}
-	if c.ReadOnly {
-		s.HostConfig.Tmpfs = map[string]string{"/tmp": "rw,nosuid,nodev,mode=1777"}
-	}
-	return s
-}
-
-func (h *Handler) mountsOf(w *work) []engine.Mount {
-	bind := func(from, to string, ro bool) engine.Mount {
-		return engine.Mount{Type: "bind", Source: from, Target: to, ReadOnly: ro}
-	}
-	m := []engine.Mount{
-		bind(h.path("run"), box.Run, true), bind(w.dir, box.Box, true), bind(box.WorkOf(w.dir), box.Work, false),
-	}
-	for _, name := range box.Written() {
-		m = append(m, bind(w.dir+"/"+name, box.Box+"/"+name, false))
-	}
-	return append(m, h.mounts...)
-}
-
-// labels name the attempt for people and for [Handler.catchUp].
-func (h *Handler) labels(t executor.Task) map[string]string {
-	return map[string]string{
-		labelHome: h.id, labelName: t.ID.String(),
-		"cloudshare.federation": h.cfg.Federation, "cloudshare.site": t.Site, "cloudshare.owner": t.Owner,
-		"cloudshare.job": t.Job, "cloudshare.task": strconv.FormatUint(uint64(t.ID.Task), 10),
-		"cloudshare.attempt": strconv.FormatUint(uint64(t.Attempt), 10),
-		"cloudshare.token":   strconv.FormatUint(t.Token, 10),
-	}
-}
-
-// Labels by which containers are found again.
-const (
-	labelHome = "cloudshare.home" // whose they are
-	labelName = "cloudshare.name" // the attempt
-)

@@ -29,8 +29,8 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err := h.room.Fit(t); err != nil {
 		return nil, err
 	}
-	if h.away != nil {
-		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, h.away)
+	if h.presence.away != nil {
+		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, h.presence.away)
 	}
 	hold, err := h.room.Take(t.Need)
 	if err != nil {

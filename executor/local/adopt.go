@@ -31,7 +31,11 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	}); err != nil {
 		return nil, err
 	}
-	h.sweepGroups()
+	h.groups.sweep(func(slot string) bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.slots[slot] != nil
+	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	states, err := h.attempts.Adopted()
@@ -60,22 +64,22 @@ func (h *Handler) tellLeftovers(slots string) {
 	}
 }
 
-// slotIn returns the slot of that folder.
-func (h *Handler) slotIn(name string) *slot {
-	return &slot{name: name, dir: filepath.Join(h.cfg.Dir, "slots", name)}
+// slotIn returns the slot of that name below a handler's folder.
+func slotIn(dir, name string) *slot {
+	return &slot{name: name, dir: filepath.Join(dir, "slots", name)}
 }
 
 // abandonSlot ends what runs of a slot that cannot be adopted: whatever its supervisor
 // has, nobody would know of.
 func (h *Handler) abandonSlot(name string) {
-	s := h.slotIn(name)
+	s := slotIn(h.cfg.Dir, name)
 	s.expel()
 	h.sweep(s)
 }
 
 // adoptSlot takes over one slot and its attempts, or nothing of it.
 func (h *Handler) adoptSlot(name string) error {
-	s := h.slotIn(name)
+	s := slotIn(h.cfg.Dir, name)
 	f, err := outputs.OpenRegular(filepath.Join(s.dir, "journal"), os.O_RDWR|os.O_APPEND)
 	if errors.Is(err, os.ErrNotExist) {
 		return watchdog.RemoveTree(s.dir) // a crash before anything was written
@@ -179,7 +183,7 @@ func (h *Handler) takeOver(s *slot, lines []line) {
 		}
 	}
 	if s.dead {
-		h.removeGroups(s)
+		h.groups.remove(s.name)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -303,28 +307,6 @@ func signalFile(f *os.File, sig unix.Signal) error {
 		return nil // its end is on the way
 	}
 	return serr
-}
-
-// sweepGroups empties and removes cgroups of supervisors that are no more.
-func (h *Handler) sweepGroups() {
-	for _, base := range []string{h.groups.kill, h.groups.mem} {
-		if base == "" {
-			continue
-		}
-		entries, err := os.ReadDir(base)
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
-			h.mu.Lock()
-			_, alive := h.slots[e.Name()]
-			h.mu.Unlock()
-			if e.IsDir() && !alive {
-				killGroup(filepath.Join(base, e.Name()))
-				_ = os.Remove(filepath.Join(base, e.Name()))
-			}
-		}
-	}
 }
 
 // warm starts a few supervisors, so that the first attempts need not wait.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -108,6 +109,64 @@ func (c *cgroups) moveTo(base string) {
 		_ = os.Remove(c.kill)
 	}
 	c.kill = base
+}
+
+// bases returns the folders in which supervisors have their groups.
+func (c *cgroups) bases() (list []string) {
+	for _, base := range []string{c.kill, c.mem} {
+		if base != "" {
+			list = append(list, base)
+		}
+	}
+	return list
+}
+
+// sweep empties and removes the groups of supervisors that are no more.
+func (c *cgroups) sweep(isAlive func(slot string) bool) {
+	for _, base := range c.bases() {
+		entries, err := os.ReadDir(base)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if e.IsDir() && !isAlive(e.Name()) {
+				killGroup(filepath.Join(base, e.Name()))
+				_ = os.Remove(filepath.Join(base, e.Name()))
+			}
+		}
+	}
+}
+
+// killIn kills what runs in a slot's group, if trees need not be walked.
+func (c *cgroups) killIn(slot string) {
+	if c.kill != "" {
+		killGroup(filepath.Join(c.kill, slot))
+	}
+}
+
+// remove removes a dead supervisor's groups.
+func (c *cgroups) remove(slot string) {
+	for _, base := range c.bases() {
+		_ = os.Remove(filepath.Join(base, slot))
+	}
+}
+
+// close removes the folders; they stay while supervisors have groups in them.
+func (c *cgroups) close() {
+	for _, base := range c.bases() {
+		_ = os.Remove(base)
+	}
+}
+
+// arguments tell a supervisor which groups it has.
+func (c *cgroups) arguments(slot string) (args []string) {
+	if c.kill != "" {
+		args = append(args, "-kill", filepath.Join(c.kill, slot), "-cpu="+strconv.FormatBool(c.cpu))
+	}
+	if c.mem != "" {
+		args = append(args, "-memory", filepath.Join(c.mem, slot), "-v2="+strconv.FormatBool(c.v2))
+	}
+	return args
 }
 
 func makeGroup(dir string) error {

@@ -40,31 +40,31 @@ func inTurn(c Config, cpus []int) []int {
 	return slices.Concat(cpus[first:], cpus[:first])
 }
 
-// renewCores has CPUs that came or went since the start counted: a cpuset was changed.
-// REQUIRES: h.mu held.
-func (h *Handler) renewCores() {
-	if h.cores.cpus == nil {
-		return
+// renew looks again at which CPUs there are, since a cpuset may have been changed, and reports whether tasks
+// are pinned to them.
+func (c *cores) renew(cfg Config) bool {
+	if c.cpus == nil {
+		return false
 	}
-	if cpus, err := attempts.PinnableCPUs(); err == nil {
-		h.cores.cpus = inTurn(h.cfg, cpus)
-		h.use.Use(h.cores.cpus)
+	cpus, err := attempts.PinnableCPUs()
+	if err == nil {
+		c.cpus = inTurn(cfg, cpus)
 	}
+	return err == nil
 }
 
-// coresStatus says in one line what holds tasks to their cores, or why nothing does.
-// REQUIRES: h.mu held.
-func (h *Handler) coresStatus() string {
-	n := len(h.cores.cpus)
+// status says in one line what holds tasks to as many cores as a site lends, or why nothing does.
+func (c *cores) status(lent int, g *cgroups) string {
+	n := len(c.cpus)
 	switch {
-	case h.groups.cpu && n > 0:
+	case g.cpu && n > 0:
 		return "cores are limited by cpu.max, and tasks pinned"
-	case h.groups.cpu:
+	case g.cpu:
 		return "cores are limited by cpu.max"
-	case n > 0 && n < h.cfg.Cores:
+	case n > 0 && n < lent:
 		return fmt.Sprintf("tasks are pinned to their cores, which are more than the %d CPUs that this process may use", n)
 	case n > 0:
 		return "tasks are pinned to their cores"
 	}
-	return "cores are not limited: " + h.cores.noPins + "; " + h.groups.whyCPU
+	return "cores are not limited: " + c.noPins + "; " + g.whyCPU
 }

@@ -91,7 +91,7 @@ func (h *Handler) Name() string { return "local" }
 func (h *Handler) Status() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := fmt.Sprintf("%d cores, %d MiB; %s", h.cfg.Cores, h.cfg.MemMiB, h.coresStatus())
+	s := fmt.Sprintf("%d cores, %d MiB; %s", h.cfg.Cores, h.cfg.MemMiB, h.cores.status(h.cfg.Cores, &h.groups))
 	if h.groups.mem == "" {
 		return s + "; memory limits are not enforced: " + h.groups.why
 	}
@@ -134,11 +134,7 @@ func (h *Handler) Close() error {
 	h.attempts.Close()
 	h.desk.Close()
 	h.stderr.Close()
-	for _, base := range []string{h.groups.kill, h.groups.mem} {
-		if base != "" {
-			_ = os.Remove(base) // stays while supervisors have groups in it
-		}
-	}
+	h.groups.close()
 	return nil
 }
 

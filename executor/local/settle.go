@@ -31,7 +31,9 @@ func (h *Handler) heard(s *slot, l line) {
 			h.hasStarted(w)
 		}
 		if l.End.Result.Cause == executor.Declined {
-			h.renewCores()
+			if h.cores.renew(h.cfg) {
+				h.use.Use(h.cores.cpus)
+			}
 		}
 		h.free(s)
 		h.attempts.Settle(w, l.End.end())
@@ -95,7 +97,7 @@ func (h *Handler) gone(s *slot) {
 			e = h.lastWord(s, w.Name)
 		}
 	}
-	h.removeGroups(s)
+	h.groups.remove(s.name)
 	if h.close(s, w, e) {
 		h.removeSlot(s)
 	}
@@ -180,9 +182,7 @@ func vanished(name, why string) *ended {
 func (h *Handler) sweep(s *slot) {
 	const rounds = 50 // a second, if all that is left is between two programs
 	for range rounds {
-		if h.groups.kill != "" {
-			killGroup(filepath.Join(h.groups.kill, s.name))
-		}
+		h.groups.killIn(s.name)
 		left, unsure := marked(s.workMark())
 		if len(left) == 0 && !unsure {
 			return
@@ -221,13 +221,4 @@ func (h *Handler) rescue(s *slot, name string, stream int) int64 {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", name).Msg("the output of a lost attempt cannot be kept")
 	}
 	return st.Size()
-}
-
-// removeGroups removes a dead supervisor's cgroups.
-func (h *Handler) removeGroups(s *slot) {
-	for _, base := range []string{h.groups.kill, h.groups.mem} {
-		if base != "" {
-			_ = os.Remove(filepath.Join(base, s.name))
-		}
-	}
 }

@@ -145,13 +145,7 @@ func (h *Handler) launch(s *slot) (err error) {
 const superviseVerb = "supervise"
 
 func (h *Handler) exec(s *slot, files []*os.File) error {
-	args := []string{superviseVerb}
-	if h.groups.kill != "" {
-		args = append(args, "-kill", filepath.Join(h.groups.kill, s.name), "-cpu="+strconv.FormatBool(h.groups.cpu))
-	}
-	if h.groups.mem != "" {
-		args = append(args, "-memory", filepath.Join(h.groups.mem, s.name), "-v2="+strconv.FormatBool(h.groups.v2))
-	}
+	args := append([]string{superviseVerb}, h.groups.arguments(s.name)...)
 	cmd := exec.Command(h.cfg.Executable, args...)
 	cmd.Dir, cmd.ExtraFiles, cmd.Stderr = s.dir, files, h.stderr
 	// One thread polls and the rest sleeps; more would only cost memory.

@@ -155,7 +155,7 @@ func TestCopyIsWholeOrNothing(t *testing.T) {
 	it := s.large(1, MaxInline+1)
 	before := s.files(apartFolder)
 	during := []string{}
-	s.cfg.disk.sync = func(f *os.File) error {
+	s.folder.disk.sync = func(f *os.File) error {
 		if strings.Contains(f.Name(), apartFolder) {
 			during = s.files(apartFolder)
 		}

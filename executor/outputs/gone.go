@@ -8,12 +8,12 @@ import (
 // checkFolder makes the store's folders again if somebody has removed them: what was
 // kept is lost, and the next outputs are not. REQUIRES: s.writing held.
 func (s *Store) checkFolder() error {
-	ours, err := s.dir().Stat(".")
+	ours, err := s.folder.at().Stat(".")
 	if err != nil {
 		return err
 	}
 	there, err := os.Lstat(s.cfg.Dir)
-	_, apart := s.dir().Lstat(apartFolder)
+	_, apart := s.folder.at().Lstat(apartFolder)
 	if err == nil && os.SameFile(ours, there) && apart == nil {
 		return nil
 	}
@@ -32,8 +32,8 @@ func (s *Store) beginAgain() error {
 		_ = s.file.Close()
 		s.file, s.entries = nil, nil
 	}
-	before := s.dir()
-	if err := s.openRoot(); err != nil {
+	before := s.folder.at()
+	if err := s.folder.openRoot(); err != nil {
 		return err
 	}
 	_ = before.Close()
@@ -52,7 +52,7 @@ func (s *Store) checkActive() {
 	}
 	ours, err := s.file.Stat()
 	g := s.segments[len(s.segments)-1]
-	there, terr := s.dir().Lstat(fileOf(g.number, segmentExt))
+	there, terr := s.folder.at().Lstat(fileOf(g.number, segmentExt))
 	if MayPass(err) || MayPass(terr) { // then who writes is told
 		return
 	}

@@ -29,7 +29,7 @@ func (s *Store) load() error {
 
 // list returns the numbers of the segments, and puts aside what is nothing of ours.
 func (s *Store) list() (numbers []uint32, err error) {
-	names, err := readNames(s.dir(), ".")
+	names, err := readNames(s.folder.at(), ".")
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (s *Store) list() (numbers []uint32, err error) {
 			gone = append(gone, r)
 		case name == apartFolder, ok && ext == indexExt:
 		case strings.HasSuffix(name, newExt):
-			s.removeFile(name)
+			s.folder.remove(name)
 		default:
 			s.cfg.Aside(filepath.Join(s.cfg.Dir, name), errors.New("no file of kept outputs"))
 		}
@@ -64,30 +64,20 @@ func (s *Store) dropIndexes(names []string, numbers []uint32) {
 	for _, name := range names {
 		number, ext, ok := parseFile(name)
 		if _, there := slices.BinarySearch(numbers, number); ok && ext == indexExt && !there {
-			s.removeFile(name)
+			s.folder.remove(name)
 		}
 	}
 }
 
-// readNames lists a folder below root.
-func readNames(root *os.Root, dir string) ([]string, error) {
-	f, err := root.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return f.Readdirnames(-1)
-}
-
 // loadSegment enters one segment. An error says why it cannot be used at all.
 func (s *Store) loadSegment(number uint32, last bool) error {
-	f, err := s.openFile(fileOf(number, segmentExt), os.O_RDWR)
+	f, err := s.folder.open(fileOf(number, segmentExt), os.O_RDWR)
 	if err != nil {
 		return err
 	}
 	own, size, err := readSegmentHead(f)
 	if errors.Is(err, io.EOF) && size < segmentHead { // a crash before it held anything
-		s.removeFile(fileOf(number, segmentExt))
+		s.folder.remove(fileOf(number, segmentExt))
 		return f.Close()
 	}
 	if err != nil {
@@ -95,7 +85,7 @@ func (s *Store) loadSegment(number uint32, last bool) error {
 	}
 	if !last {
 		defer f.Close()
-		g, entries, noIndex := s.readIndex(fileOf(number, indexExt))
+		g, entries, noIndex := s.folder.readIndex(fileOf(number, indexExt))
 		g.number = number
 		// One of another size is of an earlier life, and does not know what came since.
 		if noIndex == nil && g.salt == own && g.size == size {
@@ -109,7 +99,7 @@ func (s *Store) loadSegment(number uint32, last bool) error {
 	}
 	s.enter(g, entries)
 	if !last {
-		s.writeIndex(g, entries)
+		s.folder.writeIndex(g, entries)
 		return nil
 	}
 	s.resume(f, g, entries, size)
@@ -150,27 +140,6 @@ func (s *Store) enter(g *segment, entries []entry) {
 }
 
 func placeOf(number, off uint32) uint64 { return uint64(number)<<32 | uint64(off) }
-
-// errNoIndex reports a file that is no index, or of another version.
-var errNoIndex = errors.New("no index of kept outputs")
-
-// readIndex reads an index file.
-func (s *Store) readIndex(name string) (g segment, entries []entry, err error) {
-	f, err := s.openFile(name, os.O_RDONLY)
-	if err != nil {
-		return g, nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxIndex+1))
-	if err != nil {
-		return g, nil, err
-	}
-	g, entries, ok := decodeIndex(b)
-	if !ok {
-		err = errNoIndex
-	}
-	return g, entries, err
-}
 
 // scanSegment reads all of a segment.
 func (s *Store) scanSegment(f *os.File, number uint32, own salt, size int64) (*segment, []entry, error) {
@@ -215,7 +184,7 @@ func scan(b []byte, own salt, each func(off int64, h *head)) (damaged int64) {
 // dropStrays removes streams in files of their own that no output names: a crash came
 // between two steps of a removal.
 func (s *Store) dropStrays() error {
-	names, err := readNames(s.dir(), apartFolder)
+	names, err := readNames(s.folder.at(), apartFolder)
 	if err != nil {
 		return err
 	}
@@ -229,13 +198,8 @@ func (s *Store) dropStrays() error {
 	}
 	for _, name := range names {
 		if !known[apartFolder+"/"+name] {
-			s.removeFile(apartFolder + "/" + name)
+			s.folder.remove(apartFolder + "/" + name)
 		}
 	}
 	return nil
-}
-
-// openFile opens a file of the store, never a pipe, a link or a folder.
-func (s *Store) openFile(name string, flags int) (*os.File, error) {
-	return requireRegular(s.cfg.disk.open(s.dir(), name, flags|asFile))
 }

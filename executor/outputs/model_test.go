@@ -95,7 +95,7 @@ func (m *model) tear(t *rapid.T) {
 func (m *model) dropIndex(t *rapid.T) {
 	if len(m.segments) > 0 {
 		g := rapid.SampledFrom(m.segments).Draw(t, "segment")
-		m.removeFile(fileOf(g.number, indexExt))
+		m.folder.remove(fileOf(g.number, indexExt))
 	}
 	m.reopen()
 }

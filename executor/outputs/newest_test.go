@@ -38,7 +38,7 @@ func TestNewestAttempt(t *testing.T) {
 	s.reopen()
 	s.newest(4)
 	for _, g := range s.segments {
-		s.removeFile(fileOf(g.number, indexExt))
+		s.folder.remove(fileOf(g.number, indexExt))
 	}
 	s.reopen()
 	if st := s.Stats(); st.Outputs != 5 {

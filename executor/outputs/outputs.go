@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -50,11 +48,11 @@ const (
 
 // Store keeps outputs. All methods are safe for concurrent use.
 type Store struct {
-	cfg  Config
-	root atomic.Pointer[os.Root] // of Dir: a link in it leads nowhere else
-	max  int64                   // bytes; Config's, or half of the disk
-	quit chan struct{}
-	done chan struct{}
+	cfg    Config
+	folder folder
+	max    int64 // bytes; Config's, or half of the disk
+	quit   chan struct{}
+	done   chan struct{}
 
 	// writing is held by who changes files; the fields up to mu are guarded by it.
 	writing sync.Mutex
@@ -93,7 +91,8 @@ func Open(cfg Config) (*Store, error) {
 		cfg.disk = &realDisk
 	}
 	s := &Store{cfg: cfg, index: map[uint64]uint64{}, quit: make(chan struct{}), done: make(chan struct{})}
-	err := s.openRoot()
+	s.folder.path, s.folder.disk, s.folder.aside, s.folder.log = cfg.Dir, cfg.disk, cfg.Aside, cfg.Logger
+	err := s.folder.openRoot()
 	if err == nil {
 		s.max = min(cfg.MaxBytes, halfOfDisk(cfg.Dir))
 		err = s.load()
@@ -104,28 +103,6 @@ func Open(cfg Config) (*Store, error) {
 	go s.run()
 	return s, nil
 }
-
-// openRoot makes the folders.
-func (s *Store) openRoot() error {
-	for _, dir := range []string{s.cfg.Dir, filepath.Join(s.cfg.Dir, apartFolder)} {
-		switch st, err := os.Lstat(dir); {
-		case err == nil && !st.IsDir():
-			s.cfg.Aside(dir, errors.New("no folder"))
-		case err == nil && st.Mode().Perm() != 0o700:
-			_ = os.Chmod(dir, 0o700) // else what needs the rights says so
-		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
-		}
-	}
-	root, err := os.OpenRoot(s.cfg.Dir)
-	if err == nil {
-		s.root.Store(root)
-	}
-	return err
-}
-
-func (s *Store) dir() *os.Root { return s.root.Load() }
 
 // halfOfDisk returns half of what a file system has at all.
 func halfOfDisk(path string) int64 {
@@ -172,7 +149,7 @@ func (s *Store) closeFiles() (err error) {
 		err = s.file.Close()
 		s.file = nil
 	}
-	if root := s.dir(); root != nil {
+	if root := s.folder.at(); root != nil {
 		err = errors.Join(err, root.Close())
 	}
 	return err

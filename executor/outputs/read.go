@@ -42,7 +42,7 @@ func (s *Store) openAt(key uint64) (f *os.File, h head, off int64, err error) {
 	if err != nil {
 		return nil, h, 0, err
 	}
-	f, err = s.openFile(fileOf(number, segmentExt), os.O_RDONLY)
+	f, err = s.folder.open(fileOf(number, segmentExt), os.O_RDONLY)
 	if err != nil {
 		return nil, h, 0, readError(err)
 	}
@@ -170,7 +170,7 @@ func (s *Store) Open(id executor.ID, stream int) (io.ReadSeekCloser, error) {
 	case h.note != "":
 		return nil, fmt.Errorf("%w: %s", executor.ErrUnknownAttempt, h.note)
 	case h.apart[stream]:
-		return s.openApart(id, stream)
+		return s.folder.openApart(id, stream)
 	}
 	b := make([]byte, h.total()-int64(h.size))
 	if _, err = f.ReadAt(b, off+int64(h.size)); err != nil {
@@ -185,18 +185,6 @@ func (s *Store) Open(id executor.ID, stream int) (io.ReadSeekCloser, error) {
 		b = b[h.inline(0):]
 	}
 	return text{bytes.NewReader(b)}, nil
-}
-
-// openApart opens a stream that has a file of its own.
-func (s *Store) openApart(id executor.ID, stream int) (io.ReadSeekCloser, error) {
-	f, err := s.openFile(apartName(id, stream), os.O_RDONLY)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: its file was removed", executor.ErrUnknownAttempt)
-	}
-	if err != nil {
-		return nil, readError(err)
-	}
-	return f, nil
 }
 
 // text is a small output in memory.

@@ -55,21 +55,21 @@ func (s *Store) removeSegment(g *segment, byAge bool) {
 	if s.file != nil && g == s.segments[len(s.segments)-1] {
 		s.seal()
 	}
-	_, entries, err := s.readIndex(fileOf(g.number, indexExt))
+	_, entries, err := s.folder.readIndex(fileOf(g.number, indexExt))
 	whole := err == nil
 	if !whole { // the disk was full, or is damaged
 		entries = s.entriesOf(g)
 	}
-	apart, _ := s.apartOf(g, entries) // what is missed are strays for the next start
+	apart, _ := s.folder.apartOf(g, entries) // what is missed are strays for the next start
 	s.forget(g, entries, whole)
 	r := removed{number: g.number, byAge: byAge, at: s.cfg.Now()}
 	if whole {
 		r.prints = printsOf(entries)
 	}
-	err = s.dir().Rename(fileOf(g.number, indexExt), r.name())
-	s.removeFile(fileOf(g.number, segmentExt))
+	err = s.folder.at().Rename(fileOf(g.number, indexExt), r.name())
+	s.folder.remove(fileOf(g.number, segmentExt))
 	for _, name := range apart {
-		s.removeFile(name)
+		s.folder.remove(name)
 	}
 	s.count(g, r, err == nil)
 	s.forgetRemoved()
@@ -91,7 +91,7 @@ func (s *Store) count(g *segment, r removed, remembered bool) {
 
 // entriesOf reads a segment that has no index.
 func (s *Store) entriesOf(g *segment) []entry {
-	f, err := s.openFile(fileOf(g.number, segmentExt), os.O_RDONLY)
+	f, err := s.folder.open(fileOf(g.number, segmentExt), os.O_RDONLY)
 	if err != nil {
 		return nil
 	}
@@ -126,31 +126,6 @@ func (s *Store) forget(g *segment, entries []entry, whole bool) {
 	}
 }
 
-// apartOf returns the files of a segment's streams that have their own, but for those
-// of outputs that are damaged. An error says that they are not all.
-func (s *Store) apartOf(g *segment, entries []entry) (names []string, err error) {
-	if g.apart == 0 {
-		return nil, nil
-	}
-	f, err := s.openFile(fileOf(g.number, segmentExt), os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for _, e := range entries {
-		h, err := readHead(f, g.salt, int64(e.off))
-		if MayPass(err) {
-			return names, err
-		}
-		for n, apart := range h.apart {
-			if err == nil && apart {
-				names = append(names, apartName(h.id, n))
-			}
-		}
-	}
-	return names, nil
-}
-
 // apartNames returns those of all segments. REQUIRES: nobody else yet.
 func (s *Store) apartNames() (map[string]bool, error) {
 	if s.unreadBy != nil {
@@ -161,11 +136,11 @@ func (s *Store) apartNames() (map[string]bool, error) {
 		entries := s.entries
 		if s.file == nil || g != s.segments[len(s.segments)-1] {
 			var err error
-			if _, entries, err = s.readIndex(fileOf(g.number, indexExt)); err != nil && g.apart > 0 {
+			if _, entries, err = s.folder.readIndex(fileOf(g.number, indexExt)); err != nil && g.apart > 0 {
 				return nil, fmt.Errorf("read an index of kept outputs: %w", err)
 			}
 		}
-		list, err := s.apartOf(g, entries)
+		list, err := s.folder.apartOf(g, entries)
 		if err != nil {
 			return nil, err
 		}

@@ -62,12 +62,12 @@ func printsOf(entries []entry) []uint32 {
 func (s *Store) loadRemoved(gone []removed) {
 	kept := gone[:0]
 	for _, r := range gone {
-		_, entries, err := s.readIndex(r.name())
+		_, entries, err := s.folder.readIndex(r.name())
 		switch {
 		case err == nil:
 			r.prints = printsOf(entries)
 		case !MayPass(err):
-			s.removeFile(r.name())
+			s.folder.remove(r.name())
 			continue
 		}
 		kept = append(kept, r)
@@ -106,7 +106,7 @@ func (s *Store) mayHaveHad(key uint64) (list []removed) {
 }
 
 func (s *Store) wasIn(r *removed, key uint64) bool {
-	f, err := s.openFile(r.name(), os.O_RDONLY)
+	f, err := s.folder.open(r.name(), os.O_RDONLY)
 	if err != nil {
 		return false
 	}
@@ -123,6 +123,6 @@ func (s *Store) forgetRemoved() {
 	s.removed = s.removed[len(over):]
 	s.mu.Unlock()
 	for i := range over {
-		s.removeFile(over[i].name())
+		s.folder.remove(over[i].name())
 	}
 }

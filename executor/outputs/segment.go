@@ -48,17 +48,17 @@ func (s *Store) newSegment() (*segment, error) {
 	s.next++
 	_, _ = rand.Read(g.salt[:]) // never fails
 	name := fileOf(g.number, segmentExt)
-	f, err := s.dir().OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := s.folder.at().OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if _, err = f.Write(append([]byte(segmentMagic), g.salt[:]...)); err == nil {
 		if err = f.Sync(); err == nil {
-			err = s.syncFolder(".")
+			err = s.folder.sync(".")
 		}
 	}
 	if err != nil {
-		s.removeFile(name)
+		s.folder.remove(name)
 		return nil, errors.Join(err, f.Close())
 	}
 	s.file, s.entries = f, nil
@@ -75,40 +75,7 @@ func (s *Store) seal() {
 	_ = s.file.Close() // synced before
 	entries := s.entries
 	s.file, s.entries = nil, nil
-	s.writeIndex(g, entries)
-}
-
-// writeIndex writes a sealed segment's index. Without it the next start reads the segment.
-func (s *Store) writeIndex(g *segment, entries []entry) {
-	name := fileOf(g.number, indexExt)
-	err := s.dir().WriteFile(name+newExt, encodeIndex(g, entries), 0o600)
-	if err == nil {
-		err = s.dir().Rename(name+newExt, name)
-	}
-	if err != nil {
-		s.cfg.Logger.Warn().Err(err).Str("index", name).Msg("index of kept outputs not written; the next start takes longer")
-		s.removeFile(name + newExt)
-		s.removeFile(name) // one of an earlier life
-	}
-}
-
-// syncFolder has the names in a folder on the disk.
-func (s *Store) syncFolder(name string) error {
-	f, err := s.dir().Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// removeFile removes a file, or a link or a pipe that has its name; a folder stays.
-func (s *Store) removeFile(name string) {
-	if st, err := s.dir().Lstat(name); err != nil || st.IsDir() {
-		return
-	}
-	if err := s.dir().Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.cfg.Logger.Warn().Err(err).Str("file", name).Msg("file of a removed output stays: remove it by hand")
-	}
+	s.folder.writeIndex(g, entries)
 }
 
 // readHead reads the head of the frame at a place of a segment's file.

@@ -174,7 +174,7 @@ func TestLargeOnesStayFiles(t *testing.T) {
 }
 
 func (s *shelf) files(dir string) []string {
-	names, err := readNames(s.dir(), dir)
+	names, err := readNames(s.folder.at(), dir)
 	if err != nil {
 		s.Fatal(err)
 	}

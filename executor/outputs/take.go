@@ -21,7 +21,7 @@ func (s *Store) takeFiles(items []Item) error {
 			}
 			var err error
 			if folder == nil {
-				if folder, err = s.dir().Open(apartFolder); err != nil {
+				if folder, err = s.folder.at().Open(apartFolder); err != nil {
 					return err
 				}
 				defer folder.Close()
@@ -53,13 +53,13 @@ func (s *Store) takeFile(st Stream, folder *os.File, name string) error {
 		return err
 	case err == nil:
 		defer in.Close()
-		if err = s.cfg.disk.sync(in); err != nil {
+		if err = s.folder.disk.sync(in); err != nil {
 			return fmt.Errorf("sync %s: %w", st.Path, err)
 		}
 	}
 	// What others have put there instead of a file is moved as it is: nobody reads it,
 	// and it keeps nothing else from being taken.
-	moved := s.cfg.disk.move(st.Path, folder, path.Base(name))
+	moved := s.folder.disk.move(st.Path, folder, path.Base(name))
 	if errors.Is(moved, unix.EXDEV) && err == nil {
 		return s.copyFile(in, st.Size, name)
 	}
@@ -70,20 +70,20 @@ func (s *Store) takeFile(st Stream, folder *os.File, name string) error {
 // it. The source is the caller's to remove.
 func (s *Store) copyFile(in io.Reader, size int64, name string) error {
 	part := name + newExt
-	s.removeFile(part)
-	out, err := s.dir().OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	s.folder.remove(part)
+	out, err := s.folder.at().OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, io.LimitReader(in, size))
 	if err == nil {
-		err = s.cfg.disk.sync(out)
+		err = s.folder.disk.sync(out)
 	}
 	if err = errors.Join(err, out.Close()); err == nil {
-		err = s.dir().Rename(part, name)
+		err = s.folder.at().Rename(part, name)
 	}
 	if err != nil {
-		s.removeFile(part) // else it is a stray of the next start
+		s.folder.remove(part) // else it is a stray of the next start
 	}
 	return err
 }

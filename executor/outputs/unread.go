@@ -40,7 +40,7 @@ func readError(err error) error {
 func (s *Store) passOver(number uint32, err error) {
 	if !MayPass(err) {
 		s.cfg.Aside(filepath.Join(s.cfg.Dir, fileOf(number, segmentExt)), err)
-		s.removeFile(fileOf(number, indexExt))
+		s.folder.remove(fileOf(number, indexExt))
 		return
 	}
 	s.mu.Lock()

@@ -5,6 +5,8 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/homejobs"
+	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/core/turn"
 )
 
@@ -20,6 +22,8 @@ const (
 type cancelBook struct {
 	site    string
 	out     *turn.Outbox
+	home    *homejobs.Book
+	pubs    *publish.Book
 	waiting map[uint64][]func(error)
 	// places are where each of these was asked first.
 	places map[uint64]string
@@ -27,8 +31,11 @@ type cancelBook struct {
 	tasks int
 }
 
-func newCancelBook(site string, out *turn.Outbox) cancelBook {
-	return cancelBook{site: site, out: out, waiting: map[uint64][]func(error){}, places: map[uint64]string{}}
+func newCancelBook(site string, out *turn.Outbox, home *homejobs.Book, pubs *publish.Book) cancelBook {
+	return cancelBook{
+		site: site, out: out, home: home, pubs: pubs,
+		waiting: map[uint64][]func(error){}, places: map[uint64]string{},
+	}
 }
 
 // room returns why no more can wait for a job's cancellation, or nil.
@@ -81,25 +88,25 @@ func (b *cancelBook) placeOf(at string) string {
 }
 
 // cancel ends one of this site's jobs, wherever it is on its way.
-func (c *Core) cancel(ev CancelEvent, fx *Effects) {
-	if err := c.cancels.room(ev.Num); err != nil {
-		err = fmt.Errorf("cancel job %s: %w", command.JobID{Site: c.site, Num: ev.Num}, err)
+func (b *cancelBook) cancel(ev CancelEvent, fx *Effects) {
+	if err := b.room(ev.Num); err != nil {
+		err = fmt.Errorf("cancel job %s: %w", command.JobID{Site: b.site, Num: ev.Num}, err)
 		fx.Replies = append(fx.Replies, func() { ev.Reply(err) })
 		return
 	}
-	if c.cancels.wait(ev.Num, ev.At, ev.Reply) {
-		c.cancelWaiting(ev.Num, fx)
+	if b.wait(ev.Num, ev.At, ev.Reply) {
+		b.cancelWaiting(ev.Num, fx)
 	}
 }
 
 // cancelWaiting cancels a job for those who wait for it.
-func (c *Core) cancelWaiting(num uint64, fx *Effects) {
+func (b *cancelBook) cancelWaiting(num uint64, fx *Effects) {
 	switch {
-	case c.home.Find(num) != nil:
-		c.cancels.answer(num, c.home.Cancel(num, c.cancels.places[num], fx), fx)
-	case c.pubs.Cancel(num): // right after it is published
+	case b.home.Find(num) != nil:
+		b.answer(num, b.home.Cancel(num, b.places[num], fx), fx)
+	case b.pubs.Cancel(num): // right after it is published
 	default:
-		c.cancels.order(num)
+		b.order(num)
 	}
 }
 

@@ -19,7 +19,7 @@ func TestCancelsWithoutQuorumAreBounded(t *testing.T) {
 	fx := &Effects{}
 	told, full := map[uint64]int{}, 0
 	cancel := func(num uint64) {
-		a.core.cancel(CancelEvent{Num: num, Reply: func(err error) {
+		a.core.cancels.cancel(CancelEvent{Num: num, Reply: func(err error) {
 			if errors.Is(err, node.ErrFull) {
 				full++
 			} else {

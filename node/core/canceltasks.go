@@ -17,15 +17,15 @@ const (
 )
 
 // cancelTasks ends some tasks of one of this site's jobs.
-func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
-	id := command.JobID{Site: c.site, Num: ev.Num}
+func (b *cancelBook) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
+	id := command.JobID{Site: b.site, Num: ev.Num}
 	refuse := func(err error) {
 		fx.Replies = append(fx.Replies, func() { ev.Reply(fmt.Errorf("cancel tasks of job %s: %w", id, err)) })
 	}
-	if job := c.home.Find(ev.Num); job != nil {
+	if job := b.home.Find(ev.Num); job != nil {
 		positions, err := positionsOf(&job.Spec, ev.Tasks)
 		if err == nil {
-			err = c.home.CancelTasks(ev.Num, positions, ev.At, fx)
+			err = b.home.CancelTasks(ev.Num, positions, ev.At, fx)
 		}
 		if err != nil {
 			refuse(err)
@@ -34,7 +34,7 @@ func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
 		fx.Replies = append(fx.Replies, func() { ev.Reply(nil) })
 		return
 	}
-	if c.pubs.IsSent(ev.Num) {
+	if b.pubs.IsSent(ev.Num) {
 		refuse(fmt.Errorf("%w: the job is on its way to the federation: try again, or cancel the whole job", node.ErrNotReady))
 		return
 	}
@@ -47,10 +47,10 @@ func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
 	switch {
 	case err != nil:
 		refuse(err)
-	case c.cancels.tasks+len(positions) > maxTaskCancels:
-		refuse(fmt.Errorf("%w: %d tasks of this site wait to be cancelled already: try again when there is a quorum", node.ErrFull, c.cancels.tasks))
+	case b.tasks+len(positions) > maxTaskCancels:
+		refuse(fmt.Errorf("%w: %d tasks of this site wait to be cancelled already: try again when there is a quorum", node.ErrFull, b.tasks))
 	default:
-		c.cancels.orderTasks(id, positions, c.cancels.placeOf(ev.At), ev.Reply)
+		b.orderTasks(id, positions, b.placeOf(ev.At), ev.Reply)
 	}
 }
 

@@ -81,7 +81,7 @@ type Core struct {
 	// expelled: the state says that this incarnation is lost; foreign attempts
 	// are ended before the site registers again.
 	expelled bool
-	entering uint64 // an epoch that the site is not ready for, 0 = none; see epoch.go
+	entering epochEntry
 	// handingBack: ended federation attempts are declined, not lost.
 	handingBack bool
 	// gone: the site has left; the state saying so is no reason to come back.
@@ -106,11 +106,12 @@ func New(site string, limits node.Exposure) *Core {
 	c.home = homejobs.NewBook(homejobs.Site{
 		Name: site, Now: &c.now, Machines: &c.machines, Attempts: &c.attempts, Usage: &c.usage, Tallies: c.tallies,
 	})
-	c.pubs = publish.NewBook(site, &c.now, &c.out, &c.keys, c.cancelWaiting)
+	c.pubs = publish.NewBook(site, &c.now, &c.out, &c.keys, c.cancels.cancelWaiting)
 	c.lend = lend.NewBook(&c.out, &c.machines)
 	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.lend, &c.usage, c.Alone)
-	c.cancels = newCancelBook(site, &c.out)
+	c.cancels = newCancelBook(site, &c.out, &c.home, &c.pubs)
 	c.changes = newChanges(&c.out)
+	c.entering = epochEntry{site: site, attempts: &c.attempts}
 	return c
 }
 
@@ -160,9 +161,9 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		fx.Replies = append(fx.Replies, ev.Done)
 	case CancelEvent:
 		if ev.Tasks.Len() > 0 {
-			c.cancelTasks(ev, s, fx)
+			c.cancels.cancelTasks(ev, s, fx)
 		} else {
-			c.cancel(ev, fx)
+			c.cancels.cancel(ev, fx)
 		}
 	case LeaseEvent:
 		c.handleRenewed(ev, fx)

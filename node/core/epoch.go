@@ -21,28 +21,34 @@ func (EpochEvent) isEvent() {}
 
 // beginEpoch begins to settle with an epoch; expel does it.
 func (c *Core) beginEpoch(ev EpochEvent) {
-	c.entering, c.expelled = ev.Epoch, true
+	c.entering.epoch, c.expelled = ev.Epoch, true
 	c.reports.Clear()
 }
 
-// finishEpoch notes that this site is ready for the epoch.
-func (c *Core) finishEpoch(fx *Effects) {
-	if c.entering != 0 {
-		fx.Writes = append(fx.Writes, record.Put(record.BucketMeta, record.KeyEpoch, record.Number(c.entering)))
-		c.entering = 0
+// epochEntry is the epoch that this site enters, and what it must know of it.
+type epochEntry struct {
+	site     string
+	attempts *attempts.Book
+	epoch    uint64 // 0 = none: the site is ready for the one that it was registered in
+}
+
+// finish notes that this site is ready for the epoch.
+func (e *epochEntry) finish(fx *Effects) {
+	if e.epoch != 0 {
+		fx.Writes = append(fx.Writes, record.Put(record.BucketMeta, record.KeyEpoch, record.Number(e.epoch)))
+		e.epoch = 0
 	}
 }
 
-// unknownToState reports whether the state, in an epoch that this site enters, does not
-// know an attempt here.
-func (c *Core) unknownToState(a *attempts.Attempt, s StateReader) bool {
-	if c.entering == 0 {
+// isUnknown reports whether the state of the epoch does not know an attempt here.
+func (e *epochEntry) isUnknown(a *attempts.Attempt, s StateReader) bool {
+	if e.epoch == 0 {
 		return false
 	}
-	ref, err := c.attempts.Ref(a.ID)
+	ref, err := e.attempts.Ref(a.ID)
 	if err != nil {
 		return true
 	}
-	_, known := s.Assignment(c.site, ref)
+	_, known := s.Assignment(e.site, ref)
 	return !known
 }

@@ -26,7 +26,7 @@ func (c *Core) expel(s StateReader, fx *Effects) {
 	}
 	dead := true
 	for _, a := range c.attempts.All() {
-		if a.Home || (a.Bounded || a.IsOwnedBy(c.site)) && !c.unknownToState(a, s) {
+		if a.Home || (a.Bounded || a.IsOwnedBy(c.site)) && !c.entering.isUnknown(a, s) {
 			continue
 		}
 		a.Fenced = true
@@ -41,7 +41,7 @@ func (c *Core) expel(s StateReader, fx *Effects) {
 		return
 	}
 	c.expelled = false
-	c.finishEpoch(fx)
+	c.entering.finish(fx)
 	c.resumeEnds(fx)
 	held, lost := c.reports.Registration()
 	fx.Register = &Registration{Held: held, Lost: lost}

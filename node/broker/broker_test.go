@@ -64,8 +64,8 @@ func (s *testSite) open(t *testing.T) {
 	if s.journal, err = record.OpenJournal(s.dir); err != nil {
 		t.Fatal(err)
 	}
-	id, err := s.journal.Identify(s.name, [16]byte{s.name[5], 1}, true)
-	if err != nil {
+	id := [16]byte{s.name[5], 1}
+	if err = s.journal.Identify(s.name, id, true); err != nil {
 		t.Fatal(err)
 	}
 	replica := replica.NewReplica()

@@ -15,13 +15,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// Bounds of what a text holds.
-const (
-	// MaxAddresses is how many members a text may name.
-	MaxAddresses = 8
-	// MaxText bounds the bytes of a text that is read, with what a chat window adds.
-	MaxText = 8 << 10
-)
+// MaxAddresses is how many addresses a text may name.
+const MaxAddresses = 8
 
 // Invitation is for one new site.
 type Invitation struct {

@@ -1,25 +1,20 @@
 package invitation
 
 import (
-	"encoding/base32"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"strings"
+
+	"github.com/cloudshare/cloudshare/node/identity/armor"
 )
 
-// A text is "csi_" and, in base32 of lower case without padding:
+// A text is "csi_" and, in package armor's letters:
 //
-//	version · federation (16) · inviter (16) · seed (32) · length · site · number · (length · address)… · CRC-32C (4)
-//
-// base32 survives what chat windows do to letters, and a double click selects all of it.
+//	version · federation (16) · inviter (16) · seed (32) · length · site · number · (length · address)…
 const (
 	prefix  = "csi_"
 	version = 1
 
 	fixed      = 1 + 16 + 16 + 32
-	checksum   = 4
 	maxAddress = 255 // its length is one byte
 )
 
@@ -31,11 +26,6 @@ var (
 	ErrMistyped = errors.New("the invitation is damaged")
 	// ErrVersion reports a text that a newer version has written.
 	ErrVersion = errors.New("the invitation is of another version")
-)
-
-var (
-	letters    = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // Text returns the text of a valid Invitation: 150 to 250 bytes with one address.
@@ -52,50 +42,29 @@ func (v *Invitation) Text() (string, error) {
 	for _, addr := range v.Addresses {
 		b = appendShort(b, addr)
 	}
-	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	return prefix + letters.EncodeToString(b), nil
+	return armor.Encode(prefix, b), nil
 }
 
 func appendShort(b []byte, s string) []byte { return append(append(b, byte(len(s))), s...) }
 
-// Parse reads a text, with what may stand around it and within it once it was sent and copied: spaces, line
-// breaks, quotes, capitals. It never shows any of the text, which may be a secret.
+// Parse reads a text, with what may stand around it and within it once it was sent and copied. It never shows any
+// of the text, which may be a secret.
 func Parse(text string) (Invitation, error) {
-	if len(text) > MaxText {
-		return Invitation{}, fmt.Errorf("%w: it is longer than %d bytes", ErrNoInvitation, MaxText)
-	}
-	body, found := strings.CutPrefix(strings.ToLower(cleaned(text)), prefix)
-	if !found {
-		return Invitation{}, fmt.Errorf("%w: one begins with %s; a member makes it with `cloudshare invite NAME`", ErrNoInvitation, prefix)
-	}
-	b, err := letters.DecodeString(body)
-	if err != nil || letters.EncodeToString(b) != body || len(b) < 1+checksum {
+	b, err := armor.Decode(prefix, text)
+	switch {
+	case errors.Is(err, armor.ErrKind):
+		return Invitation{}, fmt.Errorf("%w: one begins with %s; a member makes it with `cloudshare invite NAME`",
+			ErrNoInvitation, prefix)
+	case err != nil || len(b) == 0:
 		return Invitation{}, damaged()
+	case b[0] != version:
+		return Invitation{}, fmt.Errorf("%w, %d: this program reads version %d; run the one of the member that invited",
+			ErrVersion, b[0], version)
 	}
-	end := len(b) - checksum
-	if binary.BigEndian.Uint32(b[end:]) != crc32.Checksum(b[:end], castagnoli) {
-		return Invitation{}, damaged()
-	}
-	if b[0] != version {
-		return Invitation{}, fmt.Errorf("%w, %d: this program reads version %d; run the one of the member that invited", ErrVersion, b[0], version)
-	}
-	return parseBody(b[:end])
+	return parseBody(b)
 }
 
-func damaged() error {
-	return fmt.Errorf("%w: letters are missing or changed: copy it again, whole", ErrMistyped)
-}
-
-// cleaned drops what mail and chat programs put around and into long words.
-func cleaned(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case ' ', '\t', '\r', '\n', '"', '\'', '`', '<', '>', '\u00a0', '\u200b', '\u2060', '\ufeff':
-			return -1
-		}
-		return r
-	}, text)
-}
+func damaged() error { return fmt.Errorf("%w: %w", ErrMistyped, armor.ErrDamaged) }
 
 // parseBody reads what stands before the checksum.
 func parseBody(b []byte) (v Invitation, err error) {

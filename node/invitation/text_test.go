@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/identity/armor"
 	"github.com/cloudshare/cloudshare/node/invitation"
 )
 
@@ -24,7 +25,7 @@ func example() invitation.Invitation {
 	return v
 }
 
-const exampleText = "csi_ahypd4xt6t27n57y7h5px7h57372bincuoskljvhvcu2vk5mvwxk6aabaibqibiga4eascqlbqgq4dyqcejbgfavcylrqgi2dmob2hq7anwgcyqbc5rhe33lmvzc4zlymfwxa3dffzxxezz2g4ydomer45o3i"
+const exampleText = "csi_ahypd4xt6t27n57y7h5px7h57372bincuoskljvhvcu2vk5mvwxk6aabaibqibiga4eascqlbqgq4dyqcejbgfavcylrqgi2dmob2hq7anwgcyqbc5rhe33lmvzc4zlymfwxa3dffzxxezz2g4ydomcec5fq2"
 
 func TestText(t *testing.T) {
 	v := example()
@@ -38,22 +39,6 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A chat window and a mail program may break lines, quote, and begin with a capital.
-func TestParseCopiedText(t *testing.T) {
-	half := len(exampleText) / 2
-	for name, text := range map[string]string{
-		"line break":  exampleText[:half] + "\n" + exampleText[half:] + "\r\n",
-		"quoted":      "`" + exampleText + "`",
-		"capital":     "C" + exampleText[1:],
-		"zero width":  exampleText[:half] + "\u200b" + exampleText[half:],
-		"mail quotes": "> " + exampleText[:half] + "\n> " + exampleText[half:],
-	} {
-		if got, err := invitation.Parse(text); err != nil || !reflect.DeepEqual(got, example()) {
-			t.Errorf("%s: Parse = %+v, %v", name, got, err)
-		}
-	}
-}
-
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -62,13 +47,13 @@ func TestParseRefuses(t *testing.T) {
 		{"", invitation.ErrNoInvitation},
 		{"127.0.0.1:7070", invitation.ErrNoInvitation},
 		{"csk_" + exampleText[4:], invitation.ErrNoInvitation},
-		{strings.Repeat("x", invitation.MaxText+1), invitation.ErrNoInvitation},
+		{strings.Repeat("x", armor.MaxText+1), invitation.ErrNoInvitation},
 		{"csi_", invitation.ErrMistyped},
 		{exampleText[:len(exampleText)-1], invitation.ErrMistyped},
 		{exampleText + "a", invitation.ErrMistyped},
 		{exampleText + "=", invitation.ErrMistyped},
 		{strings.Replace(exampleText, "b", "1", 1), invitation.ErrMistyped},
-		{"csi_alypd4xt6t27n57y7h5px7h57372bincuoskljvhvcu2vk5mvwxk6aabaibqibiga4eascqlbqgq4dyqcejbgfavcylrqgi2dmob2hq7anwgcyqbc5rhe33lmvzc4zlymfwxa3dffzxxezz2g4ydomgc25t6q", invitation.ErrVersion},
+		{"csi_alypd4xt6t27n57y7h5px7h57372bincuoskljvhvcu2vk5mvwxk6aabaibqibiga4eascqlbqgq4dyqcejbgfavcylrqgi2dmob2hq7anwgcyqbc5rhe33lmvzc4zlymfwxa3dffzxxezz2g4ydomaxe5yvc", invitation.ErrVersion},
 	} {
 		if _, err := invitation.Parse(c.text); !errors.Is(err, c.err) {
 			t.Errorf("Parse(%.40q) = %v, want %v", c.text, err, c.err)

@@ -98,21 +98,25 @@ func Remove(b journal.Bucket, key []byte) Write { return journal.Delete(b, key) 
 // Tidy returns a lazy deletion.
 func Tidy(b journal.Bucket, key []byte) Write { return Write{Bucket: b, Key: key, Lazy: true} }
 
-// Identify binds a directory to the site, and refuses one of another site that
-// has joined a federation: before that nothing was promised under its name.
-func (j *Journal) Identify(site string, node [16]byte, joined bool) ([16]byte, error) {
+// Identify binds a directory to a site and its node, and refuses one that is another's and has joined a
+// federation: before that nothing was promised under its name.
+func (j *Journal) Identify(site string, node [16]byte, joined bool) error {
 	id, err := j.identity()
-	if err == nil && (id == nil || !joined && id.Site != site) {
-		id = &identity{Site: site, Node: node}
+	mine := identity{Site: site, Node: node}
+	if err == nil && (id == nil || !joined && *id != mine) {
+		id = &mine
 		err = j.Commit([]Write{PutRecord(BucketMeta, keyIdentity, id)})
 	}
-	if err != nil {
-		return node, fmt.Errorf("read identity of the data directory: %w", err)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read identity of the data directory: %w", err)
+	case id.Site != site:
+		return fmt.Errorf("%w: it is %s's, this broker is %s: give the right --data-dir or --site", ErrForeignData, id.Site, site)
+	case id.Node != node:
+		return fmt.Errorf("%w: it is that of node %x, and its key is that of node %x: put back the key that was made there",
+			ErrForeignData, id.Node, node)
 	}
-	if id.Site != site {
-		return node, fmt.Errorf("%w: it is %s's, this broker is %s: give the right --data-dir or --site", ErrForeignData, id.Site, site)
-	}
-	return id.Node, nil
+	return nil
 }
 
 // identity returns nil if the directory is new.

@@ -38,15 +38,24 @@ func TestDataDirectoryBelongsToOneSite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := j.Identify("site-1", [16]byte{1}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := j.Identify("site-1", [16]byte{2}, true); err != nil || again != first {
-		t.Errorf("second look: %v, %v", again, err)
-	}
-	if _, err := j.Identify("site-2", [16]byte{3}, true); !errors.Is(err, ErrForeignData) {
-		t.Errorf("another site's directory: %v", err)
+	one, two := [16]byte{1}, [16]byte{2}
+	for _, c := range []struct {
+		site   string
+		node   [16]byte
+		joined bool
+		err    error
+	}{
+		{"site-1", one, false, nil},
+		{"site-1", two, false, nil}, // nothing was promised yet
+		{"site-0", two, false, nil},
+		{"site-1", one, false, nil},
+		{"site-1", one, true, nil},
+		{"site-1", two, true, ErrForeignData}, // another's key was put there
+		{"site-2", one, true, ErrForeignData},
+	} {
+		if err := j.Identify(c.site, c.node, c.joined); !errors.Is(err, c.err) {
+			t.Errorf("Identify(%s, %x, %v) = %v, want %v", c.site, c.node[:1], c.joined, err, c.err)
+		}
 	}
 	if _, err := OpenJournal(dir); !errors.Is(err, ErrDataInUse) {
 		t.Errorf("second broker on %s: %v", filepath.Base(dir), err)

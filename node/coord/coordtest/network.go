@@ -26,6 +26,8 @@ type Network struct {
 	lag   map[string]bool
 	lose  map[string]bool
 	conns map[*faulty]struct{}
+
+	roster roster
 }
 
 // faulty is a dialed connection that faults act on.
@@ -164,13 +166,18 @@ func (n *Network) dial(ctx context.Context, f *faulty) (_ net.Conn, err error) {
 	if f.Conn, err = new(net.Dialer).DialContext(ctx, "tcp", f.addr); err != nil {
 		return nil, err
 	}
+	n.watch(f)
+	return f, nil
+}
+
+// watch has faults act on a connection from now on.
+func (n *Network) watch(f *faulty) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.conns == nil {
 		n.conns = map[*faulty]struct{}{}
 	}
 	n.conns[f] = struct{}{}
-	return f, nil
 }
 
 // Write implements net.Conn. The first bytes of a connection name its kind.

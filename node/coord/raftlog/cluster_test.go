@@ -24,11 +24,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
-	coordtest.Run(t, func(t *testing.T) coordtest.Cluster { return newCluster(t) })
+	coordtest.Run(t, func(t *testing.T) coordtest.Cluster { return newSecured(t) })
 }
 
 func TestState(t *testing.T) {
-	coordtest.RunState(t, func(t *testing.T) coordtest.Cluster { return newCluster(t) })
+	coordtest.RunState(t, func(t *testing.T) coordtest.Cluster { return newSecured(t) })
 }
 
 // quick is LAN timing for tests: shorter timeouts, no waiting for stability.
@@ -55,6 +55,8 @@ type cluster struct {
 	claims func(site string) string
 
 	net *coordtest.Network // Lag cuts a site off from raft's own connections
+	// secured: members talk by mutual TLS.
+	secured bool
 
 	mu   sync.Mutex
 	logs map[string]*Log
@@ -77,6 +79,13 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
+// newSecured returns a cluster whose members talk by mutual TLS.
+func newSecured(t *testing.T) *cluster {
+	c := newCluster(t)
+	c.secured = true
+	return c
+}
+
 func testLogger() zerolog.Logger {
 	if os.Getenv("RAFTLOG_TEST_LOG") == "" {
 		return zerolog.Nop()
@@ -96,6 +105,12 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 			}},
 		},
 		timing: c.time, disk: c.disk,
+	}
+	if c.secured {
+		var err error
+		if cfg.Net, err = c.net.Secured(site); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 	if c.claims != nil {
 		cfg.claims = func() string { return c.claims(site) }

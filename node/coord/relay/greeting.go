@@ -22,7 +22,35 @@ const (
 	notMeant = 2 // the site that the Preamble means is another one
 	// noPeerPort: another port of a broker answers, see Misdialed.
 	noPeerPort = 3
+	// The key that the dialer has shown is not one that may open this connection.
+	unknownKey = 4
+	banned     = 5
+	otherName  = 6
+	noElector  = 7
 )
+
+// Errors of a member whose key is not taken.
+var (
+	// ErrUnknownKey: nobody was admitted with it.
+	ErrUnknownKey = errors.New("this site's key is no member's there")
+	// ErrBanned: its site was expelled from the federation.
+	ErrBanned = errors.New("banned from the federation")
+	// ErrOtherName: it is that of another site than the one that dials, or the site has another one.
+	ErrOtherName = errors.New("the key is not that of the site")
+	// ErrNotElector: it is that of a site that may not vote, and raft's connections come from those that do.
+	ErrNotElector = errors.New("the site is no elector")
+)
+
+// refusals say what each code means to the one who is refused, and what to do.
+var refusals = map[byte]struct {
+	err    error
+	remedy string
+}{
+	unknownKey: {ErrUnknownKey, "was it admitted? it must be invited (cloudshare invite NAME at a member), and that member must know it already"},
+	banned:     {ErrBanned, "ask its electors"},
+	otherName:  {ErrOtherName, "start the broker under the name for which its key was admitted, or restore its key"},
+	noElector:  {ErrNotElector, "electors make it one (cloudshare motions)"},
+}
 
 // ErrOtherSite reports that another site answers at an address than the one that
 // was meant.
@@ -47,6 +75,8 @@ func Misdialed(port string) func(first [4]byte) []byte {
 type Peer struct {
 	Site string // "": whichever answers
 	Addr string
+	// Node is that of the key that must answer; zero: the roster says it by Site.
+	Node [16]byte
 }
 
 // None reports whether p is nobody.
@@ -69,6 +99,16 @@ func (m *Mux) greet(conn net.Conn, p Preamble) error {
 	return err
 }
 
+// refuseKey answers a dialer whose key is not taken. A stranger is not told which site this is.
+func (m *Mux) refuseKey(conn net.Conn, p Preamble, code byte) error {
+	answer := append([]byte{code, byte(len(m.site))}, m.site...)
+	if code == unknownKey {
+		answer = []byte{code, 0}
+	}
+	_, _ = conn.Write(answer) // it may have gone
+	return fmt.Errorf("refused a connection of kind %d as site %.63q: %w", p.Kind, p.Site, refusals[code].err)
+}
+
 // readGreeting reads the answer, and no byte more.
 func readGreeting(r io.Reader, to Peer) error {
 	var head [2]byte
@@ -89,6 +129,9 @@ func readGreeting(r io.Reader, to Peer) error {
 		return fmt.Errorf("%w: %s is site %.63q, not %s", ErrOtherSite, to.Addr, text, to.Site)
 	case noPeerPort:
 		return fmt.Errorf("%w, but %.255s: give that broker's peer address (`peer` in its configuration, addresses.peer in /v1/sites)", ErrNoPeerPort, printable(text))
+	}
+	if r, ok := refusals[head[0]]; ok {
+		return fmt.Errorf("%s refuses: %w: %s", to.Addr, r.err, r.remedy)
 	}
 	return fmt.Errorf("%w: answer %d", errPreamble, head[0])
 }

@@ -98,10 +98,40 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	return p, nil
 }
 
-// Network is how members reach each other; tests cut it.
+// Network is how members reach each other. Dial, Wrap and Accept are for tests that cut it, and may be nil.
 type Network struct {
+	// Identity has every connection be mutual TLS between keys that the roster knows. nil: connections are plain,
+	// and whoever dials is believed.
+	Identity *Identity
+
 	Dial   func(ctx context.Context, addr string) (net.Conn, error)
-	Accept func(conn net.Conn, site string) bool // false: close it
+	Wrap   func(conn net.Conn, addr string) net.Conn // a dialed connection, inside TLS
+	Accept func(conn net.Conn, site string) bool     // false: close it
+}
+
+// secure has the other end of an accepted connection prove its key.
+func (nw *Network) secure(raw net.Conn) (net.Conn, error) {
+	if nw.Identity == nil {
+		return raw, nil
+	}
+	c, err := nw.Identity.accept(raw)
+	if err != nil {
+		return raw, err
+	}
+	return c, nil
+}
+
+// judge says whether the other end of an accepted connection may open it: greeted, or why not.
+func (nw *Network) judge(conn net.Conn, p Preamble) byte {
+	c, ok := conn.(*peerConn)
+	if !ok {
+		return greeted
+	}
+	code := nw.Identity.judge(c.key, p)
+	if code == greeted && !nw.Identity.allow(c, p.Site, p.Kind) {
+		return unknownKey
+	}
+	return code
 }
 
 // Mux is the one peer listener: it reads preambles and hands connections on.
@@ -198,33 +228,12 @@ func (m *Mux) giveWay(a *accepted) {
 }
 
 func (m *Mux) handle(a *accepted) {
-	conn := &acceptedConn{Conn: a.conn, of: a, table: m.accepted}
 	_ = a.conn.SetDeadline(time.Now().Add(m.handshake))
-	p, err := ReadPreamble(a.conn)
-	if err == nil && p.Kind != KindJoin {
-		m.awaitGroup()
-	}
-	m.mu.Lock()
-	ours := m.group
-	m.mu.Unlock()
-	// A join carries its federation in the question, so that it can be told.
-	if err == nil && p.Kind != KindJoin && (p.Group != ours || ours == [16]byte{}) {
-		err = fmt.Errorf("%w: federation %x, this one is %x", errPreamble, p.Group, ours)
-	}
-	// A member asks itself one thing only: who answers at its address. One that means
-	// another site has a wrong address of it, and is told so (greet).
-	if err == nil && p.Kind != KindJoin && p.Site == m.site && p.Means == m.site {
-		err = fmt.Errorf("%w: somebody greets %s in its own name", errPreamble, m.site)
-	}
-	handler := m.handler[p.Kind]
-	if err == nil && handler == nil {
-		err = fmt.Errorf("%w: kind %d is none of this backend's", errPreamble, p.Kind)
-	}
-	if err == nil && m.net.Accept != nil && !m.net.Accept(conn, p.Site) {
-		err = errPreamble
-	}
+	inner, err := m.net.secure(a.conn)
+	conn := &acceptedConn{Conn: inner, of: a, table: m.accepted}
+	var p Preamble
 	if err == nil {
-		err = m.greet(conn, p)
+		p, err = m.receive(conn)
 	}
 	if err == nil && !boundsOf(p.Kind).listens {
 		if err = conn.await(); errors.Is(err, io.EOF) {
@@ -247,7 +256,48 @@ func (m *Mux) handle(a *accepted) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	handler(conn, p)
+	m.handler[p.Kind](conn, p)
+}
+
+// receive reads the Preamble of a connection, and answers it.
+func (m *Mux) receive(conn *acceptedConn) (Preamble, error) {
+	p, err := ReadPreamble(conn.Conn)
+	if err != nil {
+		return p, err
+	}
+	if code := m.net.judge(conn.Conn, p); code != greeted {
+		return p, m.refuseKey(conn, p, code)
+	}
+	if err = m.check(p); err != nil {
+		return p, err
+	}
+	if m.net.Accept != nil && !m.net.Accept(conn, p.Site) {
+		return p, errPreamble
+	}
+	return p, m.greet(conn, p)
+}
+
+// check returns why a Preamble is none for this member.
+func (m *Mux) check(p Preamble) error {
+	// A join carries its federation in the question, so that it can be told.
+	if p.Kind != KindJoin {
+		m.awaitGroup()
+		m.mu.Lock()
+		ours := m.group
+		m.mu.Unlock()
+		if p.Group != ours || ours == [16]byte{} {
+			return fmt.Errorf("%w: federation %x, this one is %x", errPreamble, p.Group, ours)
+		}
+	}
+	// A member asks itself one thing only: who answers at its address. One that means
+	// another site has a wrong address of it, and is told so (greet).
+	if p.Kind != KindJoin && p.Site == m.site && p.Means == m.site {
+		return fmt.Errorf("%w: somebody greets %s in its own name", errPreamble, m.site)
+	}
+	if m.handler[p.Kind] == nil {
+		return fmt.Errorf("%w: kind %d is none of this backend's", errPreamble, p.Kind)
+	}
+	return nil
 }
 
 // Refuse logs at most one line in LogEvery.
@@ -379,7 +429,7 @@ func (d *Dialer) otherAddresses(to Peer) (others []Peer) {
 	}
 	for _, addr := range d.Known(to.Site) {
 		if addr != to.Addr && CheckAddress(addr) == nil && len(others) < maxOtherAddresses {
-			others = append(others, Peer{to.Site, addr})
+			others = append(others, Peer{Site: to.Site, Addr: addr})
 		}
 	}
 	return others
@@ -396,6 +446,23 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // dialAt dials the one address.
 func (d *Dialer) dialAt(ctx context.Context, to Peer, k Kind, group [16]byte) (net.Conn, error) {
+	conn, err := d.connect(ctx, to, k)
+	if err != nil {
+		return nil, err
+	}
+	if d.Net.Wrap != nil {
+		conn = d.Net.Wrap(conn, to.Addr)
+	}
+	p := Preamble{Kind: k, Group: group, Site: d.Site, Means: to.Site}
+	if err := p.exchange(ctx, conn, to); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("greet %s: %w", to.Addr, err)
+	}
+	return conn, nil
+}
+
+// connect returns a connection to the one that is meant, by its key where there are keys.
+func (d *Dialer) connect(ctx context.Context, to Peer, k Kind) (net.Conn, error) {
 	dial := d.Net.Dial
 	if dial == nil {
 		dial = func(ctx context.Context, addr string) (net.Conn, error) {
@@ -406,12 +473,15 @@ func (d *Dialer) dialAt(ctx context.Context, to Peer, k Kind, group [16]byte) (n
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", to.Addr, err)
 	}
-	p := Preamble{Kind: k, Group: group, Site: d.Site, Means: to.Site}
-	if err := p.exchange(ctx, conn, to); err != nil {
+	if d.Net.Identity == nil {
+		return conn, nil
+	}
+	secured, err := d.Net.Identity.connect(ctx, conn, to, k)
+	if err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("greet %s: %w", to.Addr, err)
 	}
-	return conn, nil
+	return secured, nil
 }
 
 // MaxFrame bounds one frame of a forward or join connection, in bytes.

@@ -103,6 +103,8 @@ type cluster struct {
 	listen map[string]string
 
 	net coordtest.Network // Lag cuts a site off from the ensemble and from feeds
+	// secured: members talk by mutual TLS.
+	secured bool
 
 	mu   sync.Mutex
 	logs map[string]*Log
@@ -126,6 +128,14 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
+// newSecured returns a cluster whose members talk by mutual TLS.
+func newSecured(t *testing.T) *cluster {
+	t.Helper()
+	c := newCluster(t)
+	c.secured = true
+	return c
+}
+
 func (c *cluster) config(site string, m coord.Machine) Config {
 	cfg := Config{
 		Config: facade.Config{
@@ -145,6 +155,12 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 			}
 			return conn, err
 		},
+	}
+	if c.secured {
+		var err error
+		if cfg.Net, err = c.net.Secured(site); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 	switch {
 	case c.listen[site] != "":
@@ -240,7 +256,7 @@ func (c *cluster) Heal(site string) { c.net.Heal(site) }
 func (c *cluster) LoseAnswer(site string) { c.net.LoseAnswer(site) }
 
 func TestConformance(t *testing.T) {
-	coordtest.Run(t, func(t *testing.T) coordtest.Cluster { return newCluster(t) })
+	coordtest.Run(t, func(t *testing.T) coordtest.Cluster { return newSecured(t) })
 }
 
 // TestConformanceWithoutFeeds: members of a leader that hands nothing out follow by
@@ -254,5 +270,5 @@ func TestConformanceWithoutFeeds(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
-	coordtest.RunState(t, func(t *testing.T) coordtest.Cluster { return newCluster(t) })
+	coordtest.RunState(t, func(t *testing.T) coordtest.Cluster { return newSecured(t) })
 }

@@ -18,6 +18,7 @@ const (
 	ZooKeeper   = "zookeeper"
 	RaftDir     = "raft"
 	ZKDir       = "zk"
+	KeyFile     = "key"      // the site's key: a secret
 	DivergedDir = "diverged" // states of a broker that stopped because its own differs
 )
 

@@ -83,7 +83,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
-	id, err := p.journal.Identify(cfg.Site, uuid.New(), joined)
+	id, err := identify(cfg, p.journal, joined, log)
 	if err != nil {
 		return err
 	}

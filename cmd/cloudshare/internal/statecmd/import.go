@@ -21,6 +21,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/statefile"
+	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -224,7 +225,11 @@ func (m *importing) site() (*record.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.node, err = journal.Identify(m.cfg.Site, uuid.New(), true)
+	key, err := identity.Load(filepath.Join(m.cfg.DataDir, config.KeyFile))
+	if err == nil {
+		m.node = key.Public().Node()
+		err = journal.Identify(m.cfg.Site, m.node, true)
+	}
 	if err == nil {
 		err = m.replica.Admit(m.cfg.Site, m.node)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/statefile"
+	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -27,14 +28,19 @@ type moved struct {
 func newMoved(t *testing.T) *moved {
 	t.Helper()
 	m := &moved{dir: t.TempDir(), replica: replica.NewReplica()}
+	key := identity.Generate()
+	if err := key.Save(filepath.Join(m.dir, config.KeyFile)); err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string][16]byte{"a": key.Public().Node(), "b": {2}}
 	federation := [16]byte{9}
 	commands := []command.Command{{
 		ID:   command.ID{Site: "a"},
 		Body: &command.Genesis{Federation: federation, Params: command.DefaultParams()},
 	}}
-	for i, site := range []string{"a", "b"} {
+	for _, site := range []string{"a", "b"} {
 		commands = append(commands, command.Command{ID: command.ID{Site: site}, Body: &command.Register{
-			Node: [16]byte{byte(i + 1)}, Boot: [16]byte{1}, Known: [][16]byte{{1}}, MaxVersion: fsm.Version,
+			Node: nodes[site], Boot: [16]byte{1}, Known: [][16]byte{{1}}, MaxVersion: fsm.Version,
 		}})
 	}
 	for _, c := range commands {
@@ -50,7 +56,7 @@ func newMoved(t *testing.T) *moved {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = journal.Identify("a", [16]byte{1}, false); err != nil {
+	if err = journal.Identify("a", nodes["a"], false); err != nil {
 		t.Fatal(err)
 	}
 	if err = journal.Close(); err != nil {

@@ -1,0 +1,203 @@
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/cloudshare/cloudshare/node/identity"
+)
+
+// Roster says who the members are, by their keys: what the federation has decided, as far as this member knows.
+// Its methods may be called from any goroutine and do not block.
+type Roster interface {
+	// Find returns the standing of a key's holder, the zero Standing if nobody was admitted with it.
+	Find(key identity.Public) Standing
+	// Key returns the key of a site.
+	Key(site string) (identity.Public, bool)
+}
+
+// Standing is what the holder of a key may do.
+type Standing struct {
+	Site    string // "": the key is nobody's
+	Elector bool   // it may vote in raft, and so be its leader
+	Banned  bool
+}
+
+// Identity is who a member is, and by whom it knows the others.
+type Identity struct {
+	config *tls.Config
+	roster Roster
+
+	mu    sync.Mutex
+	conns map[*peerConn]struct{} // all that are open
+}
+
+// NewIdentity returns the identity of the member that holds a key.
+func NewIdentity(key identity.Key, roster Roster) (*Identity, error) {
+	config, err := key.Config()
+	if err != nil {
+		return nil, err
+	}
+	return &Identity{config: config, roster: roster, conns: map[*peerConn]struct{}{}}, nil
+}
+
+// peerConn is a connection whose other end has proven a key.
+type peerConn struct {
+	net.Conn          // TLS
+	raw      net.Conn // below it
+	of       *Identity
+	key      identity.Public
+	// site and kind are what the connection was allowed for; 0 = it is not yet. Guarded by of.mu.
+	site     string
+	kind     Kind
+	accepted bool
+}
+
+// Close implements net.Conn. It waits for nobody: a goodbye to one who does not read would take seconds, and
+// frames say themselves where they end.
+func (c *peerConn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.conns, c)
+	c.of.mu.Unlock()
+	return c.raw.Close()
+}
+
+func (i *Identity) add(conn *tls.Conn, raw net.Conn) (*peerConn, error) {
+	state := conn.ConnectionState()
+	key, err := identity.PeerOf(&state)
+	if err != nil {
+		return nil, err
+	}
+	c := &peerConn{Conn: conn, raw: raw, of: i, key: key}
+	i.mu.Lock()
+	i.conns[c] = struct{}{}
+	i.mu.Unlock()
+	return c, nil
+}
+
+// accept has whoever dialed prove its key; the deadline of raw bounds it.
+func (i *Identity) accept(raw net.Conn) (*peerConn, error) {
+	conn := tls.Server(raw, i.config)
+	if err := conn.Handshake(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoHandshake, err)
+	}
+	c, err := i.add(conn, raw)
+	if err == nil {
+		c.accepted = true
+	}
+	return c, err
+}
+
+// errNoHandshake reports one who speaks no TLS, or shows no key.
+var errNoHandshake = errors.New("no TLS handshake of a broker")
+
+// ErrOtherKey reports that another key answers at an address than that of the site that was meant.
+var ErrOtherKey = errors.New("another key answers there")
+
+// connect has whoever answers at an address prove that it is the one that is meant.
+func (i *Identity) connect(ctx context.Context, raw net.Conn, to Peer, k Kind) (*peerConn, error) {
+	conn := tls.Client(raw, i.config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w: no broker's peer port is there, or one of another version", errNoHandshake, err)
+	}
+	c, err := i.add(conn, raw)
+	if err != nil {
+		return nil, err
+	}
+	if err = i.expect(c.key, to, k); err == nil && !i.allow(c, to.Site, k) {
+		err = fmt.Errorf("%w: site %s", ErrBanned, i.roster.Find(c.key).Site)
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// expect compares the key that answers with the one of the site, or the node, that is meant.
+func (i *Identity) expect(key identity.Public, to Peer, k Kind) error {
+	if to.Node != [16]byte{} {
+		if key.Node() != to.Node {
+			return fmt.Errorf("%w: node %x, not %x", ErrOtherKey, key.Node(), to.Node)
+		}
+		return nil
+	}
+	if to.Site == "" && k == KindJoin {
+		return nil // it asks who answers
+	}
+	want, known := i.roster.Key(to.Site)
+	switch {
+	case !known:
+		return fmt.Errorf("%w: the key of site %s is not known here", ErrOtherKey, to.Site)
+	case key != want:
+		who := i.roster.Find(key).Site
+		if who == "" {
+			who = "nobody that was admitted"
+		}
+		return fmt.Errorf("%w: that of %s, not of %s: correct `advertise` or `peer` of %[3]s", ErrOtherKey, who, to.Site)
+	}
+	return nil
+}
+
+// judge says whether the holder of a key may open a connection of a kind as a site: greeted, or why not.
+func (i *Identity) judge(key identity.Public, p Preamble) byte {
+	switch s := i.roster.Find(key); {
+	case s.Banned:
+		return banned
+	case s.Site != "" && s.Site != p.Site:
+		return otherName
+	case p.Kind == KindJoin:
+		if _, taken := i.roster.Key(p.Site); taken && s.Site == "" {
+			return otherName
+		}
+		return greeted
+	case s.Site == "":
+		return unknownKey
+	case p.Kind == KindRaft && !s.Elector:
+		return noElector
+	}
+	return greeted
+}
+
+// allow notes what a connection was allowed for; false: the roster has changed meanwhile.
+func (i *Identity) allow(c *peerConn, site string, k Kind) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	c.site, c.kind = site, k
+	return i.mayStay(c)
+}
+
+// mayStay reports whether a connection is allowed by the roster of now. REQUIRES: i.mu held.
+func (i *Identity) mayStay(c *peerConn) bool {
+	s := i.roster.Find(c.key)
+	switch {
+	case s.Banned:
+		return false
+	case c.kind == 0 || c.kind == KindJoin:
+		return true
+	case c.accepted && c.kind == KindRaft && !s.Elector:
+		return false
+	}
+	return s.Site != "" && s.Site == c.site
+}
+
+// Recheck closes the connections of those who may not have them any more. It is to be called when the roster has
+// changed, and returns how many it has closed.
+func (i *Identity) Recheck() (closed int) {
+	var over []*peerConn
+	i.mu.Lock()
+	for c := range i.conns {
+		if !i.mayStay(c) {
+			over = append(over, c)
+		}
+	}
+	i.mu.Unlock()
+	for _, c := range over {
+		_ = c.Close()
+	}
+	return len(over)
+}

@@ -31,6 +31,7 @@ func check(root string, files []string) []string {
 		}
 		faults = append(faults, textFaults(name, data)...)
 		faults = append(faults, wordFaults(name, data)...)
+		faults = append(faults, proseFaults(name, data)...)
 		if strings.HasSuffix(name, ".go") && !strings.Contains(name, "testdata/") {
 			doc, more := goFaults(name, data)
 			docs[filepath.Dir(name)] = docs[filepath.Dir(name)] || doc

@@ -32,6 +32,9 @@ func TestRules(t *testing.T) {
 			"var c = `\n"+strings.Repeat("x", maxColumns+1)+"`\n// See https://"+strings.Repeat("x", maxColumns)+"\n"),
 		write("words/a.go", "// Package words has them.\npackage words\n\nvar theReig"+"nOf, goesAne"+"w, startsANew, foreign, newer = 1, 2, 3, 4, 5\n"),
 		write("words/b.md", "It goes on for eve"+"r, not forever.\n"),
+		write("wide/b.md", strings.Repeat("word ", maxColumns/4)+"\n| "+strings.Repeat("word ", maxColumns/4)+
+			"|\n- ["+strings.Repeat("x", maxColumns)+"](y) z\n```\n"+strings.Repeat("word ", maxColumns/4)+"\n```\n"),
+		write("wide/testdata/b.md", strings.Repeat("word ", maxColumns/4)+"\n"),
 		write("docs/a.go", "// Package docs will be done later.\npackage docs\n\n// g does it.\nfunc f() {}\n\n"+
 			"// even says whether it is.\nfunc even(int) bool { return true }\n\n// REQUIRES: mu held.\nfunc h() {}\n\n"+
 			"// odd reports whether it is.\nfunc odd(int) bool { return true }\n"),
@@ -42,7 +45,7 @@ func TestRules(t *testing.T) {
 		"fsm/a.go:1: \"ane" + "w\"",
 		"good/a_test.go:2:24: time." + "Sleep", "good/a_test.go:2:39: a skipped test",
 		"long/a.go: 602 lines", "nodoc: no package comment", "notes.md:1: path of one machine",
-		"wide/a.go:5: 261 columns", "words/a.go:4: \"Ane" + "w", "words/a.go:4: \"Reig" + "n\"", "words/b.md:1: \"for eve" + "r\"",
+		"wide/a.go:5: 261 columns", "wide/b.md:1: 150 columns", "words/a.go:4: \"Ane" + "w", "words/a.go:4: \"Reig" + "n\"", "words/b.md:1: \"for eve" + "r\"",
 	}
 	got := check(root, files)
 	if len(got) != len(want) {

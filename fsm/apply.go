@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -25,6 +26,7 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	}
 	s.index++
 	s.steps.begin(s.bounds.steps)
+	s.roster.BeginEntry()
 	still := len(b.Commands) == 0 && s.unfinished()
 	resumes := still && s.phase == cut && !s.matchesLater()
 	if still {
@@ -40,6 +42,7 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 		results[i] = s.execute(&b.Commands[i], b.Elapsed)
 		s.steps.ended(b.Commands[i].Body.Kind())
 	}
+	s.countMotions()
 	s.indexSites()
 	s.countReturned()
 	s.steps.spare(s.bounds.steps)
@@ -78,7 +81,9 @@ func checkKnown(c *command.Command) error {
 	case *command.Genesis, *command.Register, *command.Submit, *command.Offer, *command.Started,
 		*command.Complete, *command.Decline, *command.Cancel, *command.Usage, *command.SiteLost,
 		*command.Forget, *command.SetParams, *command.Suspect, *command.Addresses, *command.Leave,
-		*command.Bound, *command.Raise, *command.Recover, *command.Close:
+		*command.Bound, *command.Raise, *command.Recover, *command.Close,
+		*command.Invite, *command.Revoke, *command.Admit, *command.Rekey, *command.Motion, *command.Vote,
+		*command.GossipKey:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -110,7 +115,7 @@ func (s *State) execute(c *command.Command, elapsed int64) command.Result {
 	}
 	switch body := c.Body.(type) {
 	case *command.Genesis:
-		return s.genesis(body, elapsed)
+		return s.genesis(c.ID.Site, body, elapsed)
 	case *command.Register:
 		if s.founded == 0 {
 			return command.Result{Code: command.NotFounded, Index: s.index}
@@ -151,7 +156,10 @@ func (s *State) dispatch(x *site, body command.Body) command.Result {
 	case *command.Forget:
 		return s.forget(x, c)
 	case *command.SetParams:
-		return s.setParams(c)
+		if s.roster.Founded() {
+			return command.Result{Code: command.NeedsMotion}
+		}
+		return s.setParams(&c.Params)
 	case *command.Suspect:
 		return s.suspect(c)
 	case *command.Addresses:
@@ -165,11 +173,11 @@ func (s *State) dispatch(x *site, body command.Body) command.Result {
 	case *command.Raise:
 		return s.raise(c)
 	}
-	return command.Result{}
+	return s.dispatchRoster(x, body)
 }
 
 // genesis founds the federation. A repeat of the same genesis succeeds.
-func (s *State) genesis(c *command.Genesis, elapsed int64) command.Result {
+func (s *State) genesis(founder string, c *command.Genesis, elapsed int64) command.Result {
 	switch {
 	case s.founded != 0 && s.federation == c.Federation:
 		return command.Result{Index: s.founded}
@@ -180,21 +188,32 @@ func (s *State) genesis(c *command.Genesis, elapsed int64) command.Result {
 	s.version = command.FirstVersion
 	s.termBase = -max(0, min(elapsed, math.MaxInt64/2)) // time 0 is now
 	s.useParams(c.Params)
+	if c.Founder != (signature.Key{}) {
+		s.roster.Found(founder, c.Founder, s.moment())
+	}
 	s.tellFederation(EventFounded)
 	return command.Result{Index: s.index}
 }
 
-// setParams executes a SetParams.
-func (s *State) setParams(c *command.SetParams) command.Result {
+// canSetParams says why parameters cannot be put in force.
+func (s *fleet) canSetParams(to *command.Params) command.Code {
 	p := &s.params
-	if c.Params.QuantumMs != p.QuantumMs || c.Params.LeaseMs != p.LeaseMs || c.Params.MarginMs != p.MarginMs {
-		return command.Result{Code: command.BadParams}
+	if to.QuantumMs != p.QuantumMs || to.LeaseMs != p.LeaseMs || to.MarginMs != p.MarginMs {
+		return command.BadParams
 	}
-	if most := sched.MaxSites(c.Params.Policy); c.Params.Policy != p.Policy && most > 0 && len(s.sites) > most {
-		return command.Result{Code: command.PolicySites}
+	if most := sched.MaxSites(to.Policy); to.Policy != p.Policy && most > 0 && len(s.sites) > most {
+		return command.PolicySites
 	}
-	s.useParams(c.Params)
-	if c.Params.ReserveAfterMs == 0 {
+	return command.OK
+}
+
+// setParams puts parameters in force.
+func (s *State) setParams(to *command.Params) command.Result {
+	if code := s.canSetParams(to); code != command.OK {
+		return command.Result{Code: code}
+	}
+	s.useParams(*to)
+	if to.ReserveAfterMs == 0 {
 		s.search = nil
 		s.unholdFor(nil)
 	}

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -24,6 +25,8 @@ type bounds struct {
 
 	// Quotas of sites; see limits.
 	tasks, jobs, bytes, kept, keptBytes, records share
+
+	roster roster.Bounds // of members, invitations and motions
 
 	gaps uint64 // ranges of numbers of jobs that left, besides as many as there are jobs
 
@@ -50,6 +53,7 @@ func realBounds() bounds {
 		tasks: share{100_000_000, floorTasks}, jobs: share{4_000_000, 1000}, bytes: share{2 << 30, floorBytes},
 		kept: share{command.MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes},
 		records:        share{1_000_000, 1000},
+		roster:         roster.RealBounds(MaxMembers),
 		gaps:           1 << 16,
 		reserveEveryMs: reserveEveryMs, reserveAtOnce: reserveAtOnce, ranTasks: ranTasks, stopMs: stopMs,
 	}

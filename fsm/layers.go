@@ -3,6 +3,7 @@ package fsm
 import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
+	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -34,7 +35,8 @@ type fleet struct {
 	bounds bounds // the same at all members; not part of the state
 	steps  counter
 
-	sites []*site // by registration; site.id is the position
+	sites  []*site        // by registration; site.id is the position
+	roster *roster.Roster // who may register, and who decides
 
 	// Derived.
 	byName    map[string]*site

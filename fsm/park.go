@@ -83,6 +83,8 @@ func (s *State) forget(by *site, c *command.Forget) command.Result {
 		return command.Result{Code: command.UnknownSite}
 	case x.present() && x != by:
 		return command.Result{Code: command.NotOwner}
+	case x != by && s.roster.Founded():
+		return command.Result{Code: command.NeedsMotion}
 	case x.present():
 		s.away(x, Left)
 	}

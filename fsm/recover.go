@@ -47,5 +47,6 @@ func (s *State) recover(name string, c *command.Recover) command.Result {
 		}
 		x.boot(unknownBoot, s.bounds.boots)
 	}
+	s.roster.Recover(name, s.moment())
 	return command.Result{Index: s.index}
 }

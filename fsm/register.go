@@ -21,6 +21,9 @@ func (s *fleet) Admit(name string, node [16]byte) error {
 	if !command.ValidSite(name) {
 		return fmt.Errorf("%w: %.80q is no site name (a DNS label in lower case)", command.ErrBadID, name)
 	}
+	if err := s.inRoster(name, node); err != nil {
+		return err
+	}
 	if x := s.byName[name]; x != nil && x.node != node {
 		return fmt.Errorf("%w: site %s belongs to another data directory: start it there, or choose another name",
 			ErrNameTaken, name)
@@ -34,7 +37,10 @@ func (s *fleet) Admit(name string, node [16]byte) error {
 // register executes a Register: it starts a new incarnation, unless the same process asks again.
 func (s *State) register(name string, c *command.Register) command.Result {
 	x := s.byName[name]
+	code := s.rosterCode(name, c.Node)
 	switch {
+	case code != command.OK:
+		return command.Result{Code: code, Index: s.index}
 	case s.Admit(name, c.Node) != nil:
 		return command.Result{Code: command.NameTaken, Index: s.index}
 	case c.MaxVersion < max(s.version, s.raised): // it may have been raised in this entry
@@ -53,6 +59,7 @@ func (s *State) register(name string, c *command.Register) command.Result {
 	case len(c.Known) > 0 && x.lastBoot() != unknownBoot && !slices.Contains(c.Known, x.lastBoot()):
 		return command.Result{Code: command.OlderData, Index: s.index}
 	}
+	s.roster.Here(name, s.moment())
 	s.incarnate(x, c)
 	x.registered = command.Result{
 		Index: s.index, Incarnation: x.incarnation, NextJob: max(x.maxNum+1, x.settled, 1), NextUsage: x.usageBatch + 1,

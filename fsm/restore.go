@@ -19,6 +19,7 @@ func restore(in io.Reader, b bounds) (*State, error) {
 		r.check(r.byte() == snapshotMagic[i], "not a snapshot in this format: run the version that wrote it")
 	}
 	r.scalars(s)
+	r.roster(s)
 	r.sites(s)
 	r.jobs(s)
 	r.reservations(s)
@@ -46,12 +47,7 @@ func (r *snapReader) scalars(s *State) {
 	s.nextReserve = r.within(0, s.bounds.maxNextReserve(), "log time")
 	s.heldUntil = r.within(0, sched.MaxNow, "hold")
 	p := &s.params
-	p.Policy = r.text(64, "policy")
-	p.Running = sched.Mode(r.upTo(uint64(sched.Completed), "mode"))
-	p.PreferOwn, p.FixedOrder, p.ClaimedHome = r.bool(), r.bool(), r.bool()
-	p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs = r.int(), r.int(), r.int(), r.int()
-	p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs = r.int(), r.int(), r.int(), r.int()
-	p.LeaseMs, p.MarginMs = r.int(), r.int()
+	r.params(p)
 	r.check((s.founded > 0) == (s.version > 0), "a version without genesis, or genesis without one")
 	r.check(s.founded <= s.index && s.nextSeq > 0 && s.nextSeq < 1<<62 && s.termBase <= sched.MaxNow,
 		"numbers contradict each other")
@@ -65,6 +61,15 @@ func (r *snapReader) scalars(s *State) {
 		return
 	}
 	s.policy, _ = sched.New(p.Policy, p.Running)
+}
+
+func (r *snapReader) params(p *command.Params) {
+	p.Policy = r.text(64, "policy")
+	p.Running = sched.Mode(r.upTo(uint64(sched.Completed), "mode"))
+	p.PreferOwn, p.FixedOrder, p.ClaimedHome = r.bool(), r.bool(), r.bool()
+	p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs = r.int(), r.int(), r.int(), r.int()
+	p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs = r.int(), r.int(), r.int(), r.int()
+	p.LeaseMs, p.MarginMs = r.int(), r.int()
 }
 
 func (r *snapReader) sites(s *State) {
@@ -133,7 +138,7 @@ func (r *snapReader) result(s *State) command.Result {
 	for range r.upTo(command.MaxJobsPerSubmit, "codes") {
 		v.Jobs = append(v.Jobs, command.Code(r.upTo(uint64(command.LastCode), "code")))
 	}
-	v.Incarnation, v.NextJob, v.NextUsage = r.uint(), r.uint(), r.uint()
+	v.Incarnation, v.NextJob, v.NextUsage, v.Motion = r.uint(), r.uint(), r.uint(), r.uint()
 	return v
 }
 

@@ -66,7 +66,7 @@ type site struct {
 	keeperAt     int                  // position in State.keepers, while it has ended jobs
 	crowded      bool                 // it is in State.crowded
 	retiring     []uint64             // numbers of jobs that leave in this entry. Invariant: empty between entries
-	live         roster               // attempts here
+	live         liveList             // attempts here
 	changed      uint64               // entry of the last change that the site must see
 	taken        uint64               // entry that last took an attempt without its site's report
 	free         store.Fenwick        // by machine.pos: free milli-cores of machines that do not rest

@@ -11,11 +11,12 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
+	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
 // snapshotMagic begins every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x0b"
+const snapshotMagic = "cloudshare-state\x0c"
 
 // HashFormat names the form over which the hash of a state is computed. Equal states have equal hashes only
 // within one format.
@@ -34,6 +35,7 @@ type Frozen struct {
 	search       *search
 	fresh        map[*class]freshness // of those that are fresh
 	pass         uint64
+	roster       roster.Contents
 }
 
 // scalars are the state's plain numbers, in the order they are written.
@@ -73,7 +75,8 @@ func (s *State) freeze() *Frozen {
 			phase: s.phase, retry: s.retry,
 		},
 		chores: slices.Clone(s.chores), search: s.search.clone(), fresh: s.freezeFresh(), pass: s.pass,
-		sites: make([]frozenSite, len(s.sites)), jobs: s.jobs.Frozen(), attempts: s.attempts.Frozen(),
+		roster: s.roster.Contents(),
+		sites:  make([]frozenSite, len(s.sites)), jobs: s.jobs.Frozen(), attempts: s.attempts.Frozen(),
 		reservations: s.reservations.Clone(), waits: s.freezeWaits(),
 	}
 	for i, x := range s.sites {
@@ -188,6 +191,7 @@ func (f *Frozen) encode(w *snapWriter) {
 	w.scratch = append(w.scratch, snapshotMagic...)
 	w.search, w.fresh, w.pass = f.search, f.fresh, f.pass
 	f.encodeScalars(w)
+	w.roster(&f.roster)
 	w.uint(uint64(len(f.sites)))
 	for i := range f.sites {
 		f.sites[i].encode(w)
@@ -227,7 +231,11 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 	w.id(f.federation)
 	w.uint(f.decisions, f.nextSeq)
 	w.int(f.nextReserve, f.heldUntil)
-	p := f.params
+	w.params(&f.params)
+	f.encodeLong(w)
+}
+
+func (w *snapWriter) params(p *command.Params) {
 	w.text(p.Policy)
 	w.uint(uint64(p.Running))
 	w.bool(p.PreferOwn)
@@ -235,7 +243,6 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 	w.bool(p.ClaimedHome)
 	w.int(p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs)
 	w.int(p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs, p.LeaseMs, p.MarginMs)
-	f.encodeLong(w)
 }
 
 // liveInOrder returns the live attempts by job and task.
@@ -307,7 +314,7 @@ func (w *snapWriter) result(r *command.Result) {
 	for _, c := range r.Jobs {
 		w.uint(uint64(c))
 	}
-	w.uint(r.Incarnation, r.NextJob, r.NextUsage)
+	w.uint(r.Incarnation, r.NextJob, r.NextUsage, r.Motion)
 }
 
 func (j *job) encode(w *snapWriter, live []*attempt) {

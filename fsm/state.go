@@ -5,6 +5,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
+	"github.com/cloudshare/cloudshare/fsm/roster"
 )
 
 // Bounds of the replicated state. They are constants of the apply version: every member must refuse the same
@@ -86,6 +87,7 @@ func newState(b bounds) *State {
 	s.classes, s.payloads, s.labelSets = map[string]*class{}, map[string]*payload{}, map[command.Labels]*labelSet{}
 	s.live, s.leftovers = map[taskKey]uint64{}, map[leftKey]uint64{}
 	s.held, s.cancelling = map[uint64]*machine{}, map[uint64]bool{}
+	s.roster = roster.New(b.roster)
 	s.makeHeaps()
 	return s
 }

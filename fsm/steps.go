@@ -18,6 +18,10 @@ const (
 	stepAssign  = 64 // a task
 	stepSettle  = 64 // an attempt
 
+	stepRoster = 1 << 10 // a command of the roster: it looks at all invitations and motions
+	stepVerify = 1 << 12 // a signature
+	stepTally  = 1 << 8  // a motion that is counted again
+
 	stepTurn = 4 // steps for a lane when a site's lanes are sorted
 
 	needsAStep  = 4 // needs that are compared with a need in one step

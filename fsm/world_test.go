@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"crypto/ed25519"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type world struct {
 	offer map[string]uint64
 	num   map[string]uint64
 	boots byte
+	keys  map[string]ed25519.PrivateKey // of a federation with a roster, by site; nil: it has none
 }
 
 func params() command.Params {
@@ -93,6 +95,9 @@ func (w *world) must(site string, b command.Body) command.Result {
 func (w *world) registration(site string, held, lost []command.AttemptRef) command.Command {
 	w.boots++
 	id := nodeOf(site)
+	if w.keys != nil {
+		id = w.public(site).Node()
+	}
 	return command.Command{ID: command.ID{Site: site}, Body: &command.Register{
 		Node: id, Boot: [16]byte{w.boots}, HTTP: site + ":7700", Peer: site + ":7701", MaxVersion: Version, Held: held, Lost: lost,
 	}}

@@ -90,7 +90,23 @@ func specimens() map[string]Body {
 			{Num: 6, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Selectors: []string{"!old", "gpu.example/model in (a100,v100)", "zone!=b"}},
 		}},
 		"labelled": specimenLabelled(),
-		"relabel":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
+		"founded":  &Genesis{Federation: id, Params: DefaultParams(), Founder: [32]byte{0: 3, 31: 4}},
+		"invite":   &Invite{Key: [32]byte{0: 5, 31: 6}, Site: "lab-2", Elector: true, ForMs: 3_600_000},
+		"revoke":   &Revoke{Key: [32]byte{0: 5, 31: 6}},
+		"admit": &Admit{
+			Invitation: [32]byte{0: 5, 31: 6}, Site: "lab-2", Key: [32]byte{0: 7, 31: 8},
+			ByInvitation: [64]byte{0: 9, 63: 10}, ByKey: [64]byte{0: 11, 63: 12},
+		},
+		"rekey": &Rekey{
+			Site: "lab-2", Generation: 300, Key: [32]byte{0: 7, 31: 8}, Recovery: [32]byte{0: 13, 31: 14}, ByRecovery: true,
+			By: [64]byte{0: 15, 63: 16}, ByNew: [64]byte{0: 17, 63: 18},
+		},
+		"motion":    &Motion{What: MotionBan, Site: "lab-2"},
+		"rebind":    &Motion{What: MotionRebind, Site: "lab-2", Key: [32]byte{0: 7, 31: 8}},
+		"newpolicy": &Motion{What: MotionPolicy, Params: &params},
+		"vote":      &Vote{Motion: 300, Yes: true},
+		"gossipkey": &GossipKey{Term: 8, Generation: 2, Key: [32]byte{0: 19, 31: 20}},
+		"relabel":   &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
 	}
 }
 

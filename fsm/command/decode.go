@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/cloudshare/cloudshare/fsm/signature"
 )
 
 // Errors of decoding. Each stops the node if a replicated entry causes it, and refuses a command that
@@ -106,6 +108,12 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		r.uuid(&b.Federation)
 		b.CreatedMs, b.Seed = r.int("created_ms"), r.number()
 		r.params(&b.Params)
+		if r.err == nil && r.pos < r.end {
+			r.fixed("founder's key", b.Founder[:])
+			if b.Founder == (signature.Key{}) {
+				r.fail(nil, "a founder's key of zero is not written")
+			}
+		}
 		c.Body = b
 	case uint64(KindRegister):
 		c.Body = r.register()
@@ -151,6 +159,9 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Raise{Version: r.uint32("version")}
 	case uint64(KindRecover):
 		c.Body = &Recover{Epoch: r.uint("epoch", MaxEpoch), HoldMs: r.int("hold_ms")}
+	case uint64(KindInvite), uint64(KindRevoke), uint64(KindAdmit), uint64(KindRekey), uint64(KindMotion),
+		uint64(KindVote), uint64(KindGossipKey):
+		c.Body = r.rosterBody(kind)
 	default:
 		r.err = fmt.Errorf("%w %d at byte %d, site %s: upgrade this broker", ErrUnknownKind, kind, start, c.ID.Site)
 	}

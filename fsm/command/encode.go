@@ -1,6 +1,10 @@
 package command
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/cloudshare/cloudshare/fsm/signature"
+)
 
 // Format is the first byte of every batch. A change of what follows it takes a new number.
 const Format = 6
@@ -80,7 +84,11 @@ func appendBody(dst []byte, body Body) []byte {
 		dst = append(dst, b.Federation[:]...)
 		dst = appendInt(dst, b.CreatedMs)
 		dst = protowire.AppendVarint(dst, b.Seed)
-		return appendParams(dst, &b.Params)
+		dst = appendParams(dst, &b.Params)
+		if b.Founder != (signature.Key{}) {
+			dst = append(dst, b.Founder[:]...)
+		}
+		return dst
 	case *Register:
 		return appendRegister(dst, b)
 	case *Submit:
@@ -120,5 +128,5 @@ func appendBody(dst []byte, body Body) []byte {
 	case *Recover:
 		return appendInt(protowire.AppendVarint(dst, b.Epoch), b.HoldMs)
 	}
-	return dst
+	return appendRosterBody(dst, body)
 }

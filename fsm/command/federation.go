@@ -1,6 +1,10 @@
 package command
 
-import "math"
+import (
+	"math"
+
+	"github.com/cloudshare/cloudshare/fsm/signature"
+)
 
 // Genesis creates the federation. It is valid only as the very first command.
 type Genesis struct {
@@ -8,6 +12,9 @@ type Genesis struct {
 	CreatedMs  int64    // unix milliseconds, for people to read
 	Seed       uint64   // of the replayable random choice of machines
 	Params     Params
+	// Founder is the key of the command's site, which is the first member and elector. Zero: the federation has no
+	// roster, and any name registers, as in simulations.
+	Founder signature.Key
 }
 
 // SetParams changes the federation's parameters.

@@ -24,10 +24,17 @@ const (
 	KindRaise     Kind = 17 // continue with a newer apply version
 	KindRecover   Kind = 18 // continue without the voters that are permanently lost
 	KindClose     Kind = 19 // why a site lends nothing, or that it lends again
+	KindInvite    Kind = 20 // a member invites a site
+	KindRevoke    Kind = 21 // an invitation ends
+	KindAdmit     Kind = 22 // who was invited enters
+	KindRekey     Kind = 23 // a site's key is replaced
+	KindMotion    Kind = 24 // something is put to the electors
+	KindVote      Kind = 25 // an elector votes
+	KindGossipKey Kind = 26 // the next key of gossip
 )
 
 // LastKind is the greatest kind.
-const LastKind = KindClose
+const LastKind = KindGossipKey
 
 // Kind implements Body.
 func (*Genesis) Kind() Kind   { return KindGenesis }
@@ -49,3 +56,10 @@ func (*Close) Kind() Kind     { return KindClose }
 func (*Bound) Kind() Kind     { return KindBound }
 func (*Raise) Kind() Kind     { return KindRaise }
 func (*Recover) Kind() Kind   { return KindRecover }
+func (*Invite) Kind() Kind    { return KindInvite }
+func (*Revoke) Kind() Kind    { return KindRevoke }
+func (*Admit) Kind() Kind     { return KindAdmit }
+func (*Rekey) Kind() Kind     { return KindRekey }
+func (*Motion) Kind() Kind    { return KindMotion }
+func (*Vote) Kind() Kind      { return KindVote }
+func (*GossipKey) Kind() Kind { return KindGossipKey }

@@ -91,6 +91,15 @@ func (r *reader) uuid(to *[16]byte) {
 	r.pos += copy(to[:], r.data[r.pos:])
 }
 
+// fixed reads as many bytes as there is room for.
+func (r *reader) fixed(what string, to []byte) {
+	if r.end-r.pos < len(to) {
+		r.fail(nil, "%s takes %d bytes, %d are left", what, len(to), r.end-r.pos)
+		return
+	}
+	r.pos += copy(to, r.data[r.pos:])
+}
+
 func (r *reader) bool(what string) bool { return r.uint(what, 1) == 1 }
 
 // int reads a number that cannot be negative.

@@ -1,11 +1,11 @@
 package fsm
 
-// roster lists a site's live attempts by their last change, oldest first, through attempt.prev and
+// liveList lists a site's live attempts by their last change, oldest first, through attempt.prev and
 // attempt.next. So what has changed since an entry is its end, and a broker need not look at everything
 // that it runs to find what is new.
 //
 // It is derived: after Restore everything counts as changed by the restored entry.
-type roster struct {
+type liveList struct {
 	first, last uint64 // slot + 1; 0 = empty
 	n           int
 	at          uint64 // slot + 1 of the next one that the first chore gathers, if it is for this site; 0 = none

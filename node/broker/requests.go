@@ -105,29 +105,33 @@ func (b *Broker) SetParams(ctx context.Context, p command.Params) error {
 			return fmt.Errorf("%w: %w", node.ErrBadParams, err)
 		}
 	}
+	r, err := b.order(ctx, "set policy", &command.SetParams{Params: p})
+	if err == nil && r.Code != command.OK {
+		err = fmt.Errorf("set policy: %w: %s", node.ErrBadParams, r.Code)
+	}
+	return err
+}
+
+// order has a command of this site ordered, and returns its result; what says who wants it, in an error's text.
+func (b *Broker) order(ctx context.Context, what string, body command.Body) (command.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, node.ErrNoQuorum)
 	defer cancel()
-	done := make(chan command.Code, 1)
+	done := make(chan command.Result, 1)
 	full := false
-	err := b.query(ctx, func(c *core.Core) {
-		full = !c.Set(p, done)
-	})
-	if err != nil {
-		return err
+	if err := b.query(ctx, func(c *core.Core) { full = !c.Order(body, done) }); err != nil {
+		return command.Result{}, err
 	}
 	if full {
-		return fmt.Errorf("set policy: %w: %d changes wait for a quorum already: try again when there is one", node.ErrFull, core.MaxSettings)
+		return command.Result{}, fmt.Errorf("%s: %w: %d changes wait for a quorum already: try again when there is one",
+			what, node.ErrFull, core.MaxOrders)
 	}
 	select {
-	case code := <-done:
-		if code == command.OK {
-			return nil
-		}
-		return fmt.Errorf("set policy: %w: %s", node.ErrBadParams, code)
+	case r := <-done:
+		return r, nil
 	case <-ctx.Done():
-		return fmt.Errorf("set policy: %w: %s", context.Cause(ctx), stillOrdered)
+		return command.Result{}, fmt.Errorf("%s: %w: %s", what, context.Cause(ctx), stillOrdered)
 	case <-b.ctx.Done():
-		return fmt.Errorf("set policy: %w", node.ErrStopping)
+		return command.Result{}, fmt.Errorf("%s: %w", what, node.ErrStopping)
 	}
 }
 

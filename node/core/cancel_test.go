@@ -54,21 +54,22 @@ func TestCancelsWithoutQuorumAreBounded(t *testing.T) {
 	}
 }
 
-// TestSettingsWithoutQuorumAreBounded: so are changes of parameters.
-func TestSettingsWithoutQuorumAreBounded(t *testing.T) {
+// TestOrdersWithoutQuorumAreBounded: so is what people want of the federation.
+func TestOrdersWithoutQuorumAreBounded(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
-	done := make(chan command.Code, 2*MaxSettings)
+	done := make(chan command.Result, 2*MaxOrders)
+	body := &command.SetParams{Params: command.DefaultParams()}
 	taken := 0
-	for range 2 * MaxSettings {
-		if a.core.Set(command.DefaultParams(), done) {
+	for range 2 * MaxOrders {
+		if a.core.Order(body, done) {
 			taken++
 		}
 	}
 	a.turn(StateEvent{})
 	r.settle()
-	if taken != MaxSettings || len(done) != MaxSettings || !a.core.Set(command.DefaultParams(), done) {
-		t.Errorf("%d were taken and %d answered, want %d", taken, len(done), MaxSettings)
+	if taken != MaxOrders || len(done) != MaxOrders || !a.core.Order(body, done) {
+		t.Errorf("%d were taken and %d answered, want %d", taken, len(done), MaxOrders)
 	}
 }
 

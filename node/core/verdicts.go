@@ -26,14 +26,14 @@ type RaiseEvent struct{ Version uint32 }
 func (RaiseEvent) isEvent() {}
 
 // changes are those of the federation that this broker has proposed and that are being
-// ordered: a leader's verdicts, a newer apply version, and parameters. A broker that is not
+// ordered: a leader's verdicts, a newer apply version, and what people want of the federation. A broker that is not
 // registered has no numbers for commands: it judges nobody and raises nothing, and the
 // leadership goes to another one (fitness.go).
 type changes struct {
-	out      *turn.Outbox
-	judging  map[coord.Renewal]bool // verdicts being ordered
-	raising  bool                   // a newer apply version is being ordered
-	settings int                    // changes of parameters that are being ordered
+	out     *turn.Outbox
+	judging map[coord.Renewal]bool // verdicts being ordered
+	raising bool                   // a newer apply version is being ordered
+	orders  int                    // that people wait for
 }
 
 func newChanges(out *turn.Outbox) changes {
@@ -73,20 +73,23 @@ func (g *changes) proposeRaise(ev RaiseEvent) {
 // expelled forgets the verdicts of an incarnation that is lost.
 func (g *changes) expelled() { clear(g.judging) }
 
-// MaxSettings bounds the changes of parameters that wait for the quorum.
-const MaxSettings = 64
+// MaxOrders bounds what people want of the federation that waits for the quorum.
+const MaxOrders = 64
 
-// Set has parameters ordered; false: too many changes wait already.
-func (c *Core) Set(p command.Params, done chan<- command.Code) bool { return c.changes.set(p, done) }
+// Order has a command of this site ordered for somebody who waits for its result; false: too many wait already.
+// done must have room for it.
+func (c *Core) Order(b command.Body, done chan<- command.Result) bool {
+	return c.changes.order(b, done)
+}
 
-func (g *changes) set(p command.Params, done chan<- command.Code) bool {
-	if g.settings >= MaxSettings {
+func (g *changes) order(b command.Body, done chan<- command.Result) bool {
+	if g.orders >= MaxOrders {
 		return false
 	}
-	g.settings++
-	g.out.Add(&command.SetParams{Params: p}, func(r command.Result, _ StateReader, _ *Effects) {
-		g.settings--
-		done <- r.Code
+	g.orders++
+	g.out.Add(b, func(r command.Result, _ StateReader, _ *Effects) {
+		g.orders--
+		done <- r
 	})
 	return true
 }

@@ -34,6 +34,15 @@ func ParsePublic(text string) (Public, error) {
 	return Public(b), nil
 }
 
+// MarshalText implements encoding.TextMarshaler.
+func (p Public) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *Public) UnmarshalText(text []byte) (err error) {
+	*p, err = ParsePublic(string(text))
+	return err
+}
+
 // Node returns the id of the key's node; see signature.Key.
 func (p Public) Node() [16]byte { return signature.Key(p).Node() }
 

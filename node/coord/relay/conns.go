@@ -41,6 +41,8 @@ func boundsOf(k Kind) bounds {
 		return bounds{site: 16, total: maxGreeted}
 	case KindJoin:
 		return bounds{site: 16, total: 256, stays: true}
+	case KindEnroll:
+		return bounds{site: 4, total: 64, stays: true}
 	case KindFeed:
 		return bounds{site: 2, total: 512, listens: true}
 	case KindForward, KindCompare:

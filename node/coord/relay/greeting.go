@@ -86,7 +86,7 @@ func (p Peer) None() bool { return p == Peer{} }
 func (m *Mux) greet(conn net.Conn, p Preamble) error {
 	code, err := byte(greeted), error(nil)
 	switch {
-	case p.Means == "" && p.Kind == KindJoin: // a join peer is an address, no more
+	case p.Means == "" && p.Kind.isQuestion(): // the peer of a question is an address, no more
 	case p.Means != m.site && !mutated("no-meant-site"):
 		code = notMeant
 		err = fmt.Errorf("%w: site %s means site %q here, and this is %s: correct `advertise` or `peer` of %[2]q",

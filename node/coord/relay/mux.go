@@ -30,7 +30,12 @@ const (
 	KindJoin    Kind = 3 // one question, one answer
 	KindFeed    Kind = 4 // entries from the leader, where a backend hands them out
 	KindCompare Kind = 5 // one question about the state, one answer
+	KindEnroll  Kind = 6 // one question of somebody who may be no member yet, one answer
 )
+
+// isQuestion reports whether connections of a kind may come before the group is known, and from those who do not know
+// which site answers.
+func (k Kind) isQuestion() bool { return k == KindJoin || k == KindEnroll }
 
 // KindAt is where in the first bytes of a connection its kind stands.
 const KindAt = 5
@@ -87,7 +92,7 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	if b[4] != protocolVersion {
 		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
 	}
-	if p.Kind < KindRaft || p.Kind > KindCompare || b[22] > 63 || b[23] > 63 {
+	if p.Kind < KindRaft || p.Kind > KindEnroll || b[22] > 63 || b[23] > 63 {
 		return p, fmt.Errorf("%w: kind %d", errPreamble, p.Kind)
 	}
 	sites := make([]byte, int(b[22])+int(b[23]))
@@ -279,8 +284,8 @@ func (m *Mux) receive(conn *acceptedConn) (Preamble, error) {
 
 // check returns why a Preamble is none for this member.
 func (m *Mux) check(p Preamble) error {
-	// A join carries its federation in the question, so that it can be told.
-	if p.Kind != KindJoin {
+	// A question carries its federation, so that it can be told.
+	if !p.Kind.isQuestion() {
 		m.awaitGroup()
 		m.mu.Lock()
 		ours := m.group
@@ -291,7 +296,7 @@ func (m *Mux) check(p Preamble) error {
 	}
 	// A member asks itself one thing only: who answers at its address. One that means
 	// another site has a wrong address of it, and is told so (greet).
-	if p.Kind != KindJoin && p.Site == m.site && p.Means == m.site {
+	if !p.Kind.isQuestion() && p.Site == m.site && p.Means == m.site {
 		return fmt.Errorf("%w: somebody greets %s in its own name", errPreamble, m.site)
 	}
 	if m.handler[p.Kind] == nil {

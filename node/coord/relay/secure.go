@@ -126,7 +126,7 @@ func (i *Identity) expect(key identity.Public, to Peer, k Kind) error {
 		}
 		return nil
 	}
-	if to.Site == "" && k == KindJoin {
+	if to.Site == "" && k.isQuestion() {
 		return nil // it asks who answers
 	}
 	want, known := i.roster.Key(to.Site)
@@ -148,15 +148,12 @@ func (i *Identity) judge(key identity.Public, p Preamble) byte {
 	switch s := i.roster.Find(key); {
 	case s.Banned:
 		return banned
-	case s.Site != "" && s.Site != p.Site:
-		return otherName
-	case p.Kind == KindJoin:
-		if _, taken := i.roster.Key(p.Site); taken && s.Site == "" {
-			return otherName
-		}
-		return greeted
+	case p.Kind == KindEnroll:
+		return greeted // who asks proves in the question what it asks for
 	case s.Site == "":
 		return unknownKey
+	case s.Site != p.Site:
+		return otherName
 	case p.Kind == KindRaft && !s.Elector:
 		return noElector
 	}
@@ -177,8 +174,8 @@ func (i *Identity) mayStay(c *peerConn) bool {
 	switch {
 	case s.Banned:
 		return false
-	case c.kind == 0 || c.kind == KindJoin:
-		return true
+	case c.kind == 0 || c.kind == KindEnroll || c.kind == KindJoin && !c.accepted:
+		return true // it asks whoever answers
 	case c.accepted && c.kind == KindRaft && !s.Elector:
 		return false
 	}

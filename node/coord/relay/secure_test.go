@@ -81,7 +81,7 @@ func newSecured(t *testing.T) *secured {
 	s.addr = ln.Addr().String()
 	s.mux = NewMux(ln, "a", 2*time.Second, zerolog.New(s.log), s.network)
 	s.mux.SetGroup(testGroup)
-	for _, k := range []Kind{KindRaft, KindForward, KindJoin, KindFeed, KindCompare} {
+	for _, k := range []Kind{KindRaft, KindForward, KindJoin, KindFeed, KindCompare, KindEnroll} {
 		s.mux.Handle(k, func(conn net.Conn, _ Preamble) { s.taken <- conn })
 	}
 	s.mux.Serve()
@@ -144,13 +144,15 @@ func TestWhoMayConnect(t *testing.T) {
 		{"a member's feed", s.keys["c"], "c", KindFeed, nil},
 		{"a member compares", s.keys["c"], "c", KindCompare, nil},
 		{"a member asks to join", s.keys["c"], "c", KindJoin, nil},
-		{"a stranger asks to join", stranger, "new", KindJoin, nil},
+		{"a stranger joins", stranger, "new", KindJoin, ErrUnknownKey},
+		{"a stranger asks for admission", stranger, "new", KindEnroll, nil},
+		{"a member asks for another's admission", s.keys["c"], "c", KindEnroll, nil},
 		{"no elector on raft", s.keys["c"], "c", KindRaft, ErrNotElector},
 		{"a stranger on raft", stranger, "b", KindRaft, ErrUnknownKey},
 		{"a stranger's calls", stranger, "new", KindForward, ErrUnknownKey},
 		{"a stranger's feed", stranger, "c", KindFeed, ErrUnknownKey},
 		{"a stranger compares", stranger, "c", KindCompare, ErrUnknownKey},
-		{"a stranger joins in a member's name", stranger, "c", KindJoin, ErrOtherName},
+		{"a stranger joins in a member's name", stranger, "c", KindJoin, ErrUnknownKey},
 		{"a member under another's name", s.keys["c"], "b", KindForward, ErrOtherName},
 		{"a member on raft under an elector's name", s.keys["c"], "b", KindRaft, ErrOtherName},
 		{"a member joins under a new name", s.keys["c"], "new", KindJoin, ErrOtherName},
@@ -158,6 +160,7 @@ func TestWhoMayConnect(t *testing.T) {
 		{"a banned site's calls", s.keys["d"], "d", KindForward, ErrBanned},
 		{"a banned site joins", s.keys["d"], "d", KindJoin, ErrBanned},
 		{"a banned key joins under a new name", s.keys["d"], "new", KindJoin, ErrBanned},
+		{"a banned key asks for admission", s.keys["d"], "new", KindEnroll, ErrBanned},
 	} {
 		_, err := s.dial(c.key, c.as, toA, c.kind)
 		if !errors.Is(err, c.err) {

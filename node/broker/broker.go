@@ -141,8 +141,9 @@ func (b *Broker) compose() {
 	b.registrar = newRegistrar(p, cfg, b.contact)
 	b.departure = newDeparture(p, cfg, b.runner.handlers)
 	b.watch = &leaderWatch{
-		process: p, order: cfg.Log, replica: cfg.Replica, hints: cfg.Hints, outside: b.registrar.outside,
-		leases: leases.NewTracker(time.Now, cfg.Replica.SiteState),
+		process: p, site: cfg.Site, order: cfg.Log, replica: cfg.Replica, hints: cfg.Hints,
+		outside: b.registrar.outside,
+		leases:  leases.NewTracker(time.Now, cfg.Replica.SiteState),
 	}
 	b.journal = &journalWatch{process: p, journal: cfg.Journal}
 	estimates := estimate.NewEstimator()

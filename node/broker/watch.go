@@ -16,6 +16,7 @@ import (
 // leaderWatch runs the lease tracker while this broker leads, and says when it should not.
 type leaderWatch struct {
 	*process
+	site    string
 	order   coord.Log
 	replica *replica.Replica
 	hints   Hints
@@ -86,8 +87,11 @@ func (x *leaderWatch) judge(v core.Verdicts) {
 
 // watchFitness tells the log whether this broker should lead.
 func (x *leaderWatch) watchFitness() {
-	x.order.SetUnfit(x.fitness.unfitReason(x.outside(), time.Now(),
-		registerPatience(node.TimingOf(paramsOf(x.replica), 0))))
+	why := x.fitness.unfitReason(x.outside(), time.Now(), registerPatience(node.TimingOf(paramsOf(x.replica), 0)))
+	if why == "" && !x.replica.MayVote(x.site) {
+		why = "this site is no elector"
+	}
+	x.order.SetUnfit(why)
 }
 
 // Hints is what gossip tells the leader; hints rest offers and hurry a look, and

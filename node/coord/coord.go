@@ -84,6 +84,27 @@ type Parting interface {
 	HasLeft(site string) bool
 }
 
+// Electoral is a [Machine] that knows what the members have decided about each other. Its methods may be called at any
+// time, also beside Apply.
+type Electoral interface {
+	// MayVote reports whether a site may be a voter, and lead.
+	MayVote(site string) bool
+	// Expelled reports whether a site must not be in the group at all.
+	Expelled(site string) bool
+}
+
+// MayVote reports whether a machine's members let a site vote; where nobody decides that, all do.
+func MayVote(m Machine, site string) bool {
+	e, decides := m.(Electoral)
+	return !decides || e.MayVote(site)
+}
+
+// Expelled reports whether a machine's members have expelled a site.
+func Expelled(m Machine, site string) bool {
+	e, decides := m.(Electoral)
+	return decides && e.Expelled(site)
+}
+
 // Snapshot is a frozen state.
 type Snapshot interface {
 	Write(w io.Writer) error

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -34,6 +35,9 @@ type Replica struct {
 	emitted []fsm.Event
 	// points are hashes of the state, for comparisons with other replicas.
 	points checkpoints
+	// onRoster is told who the members are, whenever that changed; told is the entry that changed it last.
+	onRoster func(index uint64, c roster.Contents)
+	told     uint64
 	// numbered is the numbering of the last job with indices that told something.
 	numbered struct {
 		job     command.JobID
@@ -82,6 +86,7 @@ func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
 	r.checkpoint(before)
 	r.date()
 	r.emitEvents()
+	r.tellRoster()
 	r.signal()
 	return results, nil
 }
@@ -148,6 +153,8 @@ func (r *Replica) Restore(src io.Reader) error {
 	r.points.replaced()
 	r.state.Observe(&r.emitted)
 	r.feed.reset(r.state.Index())
+	r.told = 0
+	r.tellRoster()
 	r.signal()
 	return nil
 }

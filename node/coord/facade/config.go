@@ -44,6 +44,8 @@ type Config struct {
 
 	// Net is the network of peers; nil is the real one.
 	Net *relay.Network
+	// Enroll answers those who are no members yet (relay.KindEnroll); nil: nobody does.
+	Enroll func(conn net.Conn, p relay.Preamble)
 }
 
 // Hooks observe; each may be nil, must not block, and may be called from any

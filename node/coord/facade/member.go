@@ -164,6 +164,9 @@ func (m *Member) Listen(handshake time.Duration) error {
 	if err == nil {
 		m.addr = addr
 		m.Mux = relay.NewMux(ln, m.cfg.Site, handshake, m.log, m.cfg.Net)
+		if m.cfg.Enroll != nil {
+			m.Mux.Handle(relay.KindEnroll, m.cfg.Enroll)
+		}
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
@@ -121,6 +122,9 @@ func (v *voterChoice) watch(ctx context.Context, e *voterTracker) {
 // demotion has no such moment: the voters that are left know each other.
 func (v *voterChoice) adjust(ctx context.Context, e *voterTracker) {
 	c := v.census(e)
+	if v.revoke(&c) {
+		return
+	}
 	v.dropUnwilling(ctx, e, &c)
 	if gone, ok := c.demotion(v.t.stable, v.t.replace); ok {
 		err := v.raft.DemoteVoter(gone, 0, v.t.enqueue).Error()
@@ -137,6 +141,32 @@ func (v *voterChoice) adjust(ctx context.Context, e *voterTracker) {
 		}
 		v.log.Info().Str("site", string(id)).Msg("promoted to voter")
 	}
+}
+
+// revoke takes the vote of a site that the members let vote no more, and drops one that they have expelled; one at
+// a time. A leader that may not vote does so to all but itself: it hands over (broker's fitness), and the next one
+// goes on.
+func (v *voterChoice) revoke(c *census) bool {
+	for _, s := range v.raft.GetConfiguration().Configuration().Servers {
+		site, what := string(s.ID), ""
+		var f raft.Future
+		switch {
+		case site == v.cfg.Site:
+			continue
+		case coord.Expelled(v.cfg.Machine, site):
+			f, what = v.raft.RemoveServer(s.ID, 0, v.t.enqueue), "an expelled site leaves the group"
+		case s.Suffrage == raft.Voter && !coord.MayVote(v.cfg.Machine, site):
+			f, what = v.raft.DemoteVoter(s.ID, 0, v.t.enqueue), "a site that is no elector any more gives up its vote"
+		default:
+			continue
+		}
+		v.log.Info().Err(f.Error()).Str("site", site).Msg(what)
+		return true
+	}
+	c.candidates = slices.DeleteFunc(c.candidates, func(x candidate) bool {
+		return !coord.MayVote(v.cfg.Machine, string(x.id))
+	})
+	return false
 }
 
 // makeVoter promotes a member at the address that the group has now: it may have

@@ -245,6 +245,7 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 // shouldLead reports whether this member takes the leadership now; somebody may lead.
 func (l *Log) shouldLead(led bool) bool {
 	return !l.letsOthers(led) && !led && !l.Resting() && l.group.isVoter(l.cfg.Site) &&
+		coord.MayVote(l.cfg.Machine, l.cfg.Site) &&
 		sinceStart() > time.Duration(l.holdOff.Load())
 }
 

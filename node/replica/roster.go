@@ -1,0 +1,47 @@
+package replica
+
+import (
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/roster"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+var _ coord.Electoral = (*Replica)(nil)
+
+// OnRoster has a function told who the members are, now and after each entry that changed it, before anybody sees the
+// entry's results: whom the entry expelled has no connection when its result is known. It must not block, nor read
+// the replica.
+func (r *Replica) OnRoster(tell func(index uint64, c roster.Contents)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.onRoster, r.told = tell, 0
+	r.tellRoster()
+}
+
+// tellRoster is called after each change of the state. REQUIRES: r.mu held.
+func (r *Replica) tellRoster() {
+	at := r.state.RosterChanged()
+	if at == r.told || r.onRoster == nil {
+		return
+	}
+	r.told = at
+	r.onRoster(at, r.state.Roster())
+}
+
+// MayVote implements coord.Electoral: in a federation without a roster all may.
+func (r *Replica) MayVote(site string) (may bool) {
+	r.View(func(s *fsm.State) {
+		m, known := s.Member(site)
+		may = s.RosterChanged() == 0 || known && m.Elector && !m.Banned
+	})
+	return may
+}
+
+// Expelled implements coord.Electoral.
+func (r *Replica) Expelled(site string) (expelled bool) {
+	r.View(func(s *fsm.State) {
+		m, _ := s.Member(site)
+		expelled = m.Banned
+	})
+	return expelled
+}

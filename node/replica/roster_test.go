@@ -1,0 +1,56 @@
+package replica
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/roster"
+	"github.com/cloudshare/cloudshare/fsm/signature"
+)
+
+// Who the members are is told with the entry that decides it, and after a restored snapshot.
+func TestRosterIsTold(t *testing.T) {
+	r := NewReplica()
+	if !r.MayVote("a") || r.Expelled("a") {
+		t.Error("without a roster a may not vote, or is expelled")
+	}
+	var told []roster.Contents
+	tell := func(_ uint64, c roster.Contents) { told = append(told, c) }
+	r.OnRoster(tell)
+	founder := signature.Key{1}
+	apply := func(id command.ID, body command.Body) {
+		t.Helper()
+		entry := command.AppendBatch(nil, 1, 0, [][]byte{command.Append(nil, command.Command{ID: id, Body: body})})
+		if res, err := r.Apply(entry); err != nil || res[0].Code != command.OK {
+			t.Fatal(res, err)
+		}
+	}
+	apply(command.ID{Site: "a"}, &command.Genesis{
+		Federation: [16]byte{7}, Params: command.DefaultParams(), Founder: founder,
+	})
+	if len(told) != 1 || len(told[0].Members) != 1 || told[0].Members[0].Key != founder {
+		t.Fatalf("%+v", told)
+	}
+	apply(command.ID{Site: "a"}, &command.Register{Node: founder.Node(), Boot: [16]byte{1}, MaxVersion: fsm.Version})
+	if len(told) != 1 {
+		t.Error("told again, though nothing has changed")
+	}
+	if !r.MayVote("a") || r.MayVote("b") || r.Expelled("b") {
+		t.Error("a may not vote, or b may, or is expelled")
+	}
+	var snapshot bytes.Buffer
+	s, err := r.Snapshot()
+	if err == nil {
+		err = s.Write(&snapshot)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := NewReplica()
+	other.OnRoster(tell)
+	if err = other.Restore(&snapshot); err != nil || len(told) != 2 || told[1].Members[0].Site != "a" {
+		t.Errorf("%+v, %v", told, err)
+	}
+}

@@ -178,6 +178,28 @@ func TestAdmissionByElectors(t *testing.T) {
 	w.wants("b", &command.Vote{Motion: r.Motion, Yes: false}, command.MotionClosed)
 	w.register("d")
 
+	// Two invitations of one name: the one that comes later lets nobody in, and does not stay open.
+	w.must("a", &command.Invite{Key: w.public("first"), Site: "twice", ForMs: 50_000})
+	first := w.s.Roster().Last
+	second := w.must("b", &command.Invite{Key: w.public("second"), Site: "twice", ForMs: 50_000}).Motion
+	w.wants("a", w.admission("twice", "first", "t1"), command.Pending)
+	w.wants("a", w.admission("twice", "second", "t2"), command.Pending)
+	w.must("b", &command.Vote{Motion: first, Yes: true})
+	w.must("c", &command.Vote{Motion: first, Yes: true})
+	w.must("a", &command.Vote{Motion: second, Yes: true})
+	w.must("c", &command.Vote{Motion: second, Yes: true})
+	if m, _ := w.s.Member("twice"); m.Key != w.public("t1") {
+		t.Errorf("%+v", m)
+	}
+	w.wants("a", w.admission("twice", "second", "t2"), command.MotionRefused)
+
+	// A claim that the electors leave undecided ends with its time.
+	w.must("a", &command.Invite{Key: w.public("slow"), Site: "slow", ForMs: 5000})
+	w.wants("a", w.admission("slow", "slow", "slow"), command.Pending)
+	w.at(w.base + 5000)
+	w.wants("a", w.admission("slow", "slow", "slow"), command.InvitationExpired)
+	w.voters("a", "b", "c", "d")
+
 	r = w.must("b", w.invite("e"))
 	w.must("a", &command.Vote{Motion: r.Motion, Yes: false})
 	w.must("c", &command.Vote{Motion: r.Motion, Yes: false})

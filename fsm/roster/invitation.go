@@ -46,7 +46,7 @@ type Invitation struct {
 
 // open reports whether the invitation can still let somebody in.
 func (i *Invitation) open(nowMs int64) bool {
-	return i.State == Claimed || i.State == Open && nowMs < i.UntilMs
+	return (i.State == Open || i.State == Claimed) && nowMs < i.UntilMs
 }
 
 // Invite makes an invitation, and the motion for it, whose number it returns.
@@ -103,9 +103,12 @@ func (r *Roster) Revoke(by string, key signature.Key, at Moment) command.Code {
 // Admit lets a site in, or notes who has used the invitation until the electors agree.
 func (r *Roster) Admit(c *command.Admit, federation [16]byte, at Moment) command.Code {
 	n := r.find(c.Invitation)
+	m, _ := r.Member(c.Site)
 	switch {
 	case !r.spend():
 		return command.Busy
+	case m.Key == c.Key && !m.Banned:
+		return command.OK // it is in, and asks again; the invitation may be forgotten
 	case n < 0:
 		return command.UnknownInvitation
 	}
@@ -144,10 +147,12 @@ func (r *Roster) claimable(i *Invitation, c *command.Admit, at Moment) command.C
 		return command.MotionRefused
 	case i.State != Open && !again:
 		return command.InvitationUsed
-	case i.State == Admitted || i.State == Claimed:
+	case i.State == Admitted:
 		return command.OK
-	case at.Ms >= i.UntilMs:
+	case at.Ms >= i.UntilMs: // nobody votes on it any more, either
 		return command.InvitationExpired
+	case i.State == Claimed:
+		return command.OK
 	case i.Site != c.Site:
 		return command.InvitationOther
 	case r.taken(c.Site):

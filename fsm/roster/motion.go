@@ -240,6 +240,9 @@ func (r *Roster) pass(n int, at Moment) *Motion {
 	m := r.motions[n]
 	if code := r.do(m, at); code != command.OK {
 		r.close(n, Void, at)
+		if m.Kind == command.MotionAdmit {
+			r.refuseInvitation(m.Key) // the name or the key was taken meanwhile
+		}
 		return nil
 	}
 	r.close(n, Passed, at)

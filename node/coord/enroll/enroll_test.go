@@ -242,11 +242,11 @@ func TestForeignQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range [][]byte{nil, []byte("{}"), []byte("[]"), bad} {
-		if a := decide(t.Context(), q, m); a.Verdict != Refused {
+		if a := decide(t.Context(), q, "", m); a.Verdict != Refused {
 			t.Errorf("%q: %+v", q, a)
 		}
 	}
-	if a := decide(t.Context(), mustEncode(t), nil); a.Verdict != Later {
+	if a := decide(t.Context(), mustEncode(t), "", nil); a.Verdict != Later {
 		t.Errorf("while it starts: %+v", a)
 	}
 }
@@ -275,4 +275,56 @@ func FuzzParse(f *testing.F) {
 		}
 		_, _, _ = parseAnswer(data)
 	})
+}
+
+// A member is told who the members are, a stranger is not.
+func TestOnlyMembersAreToldTheRoster(t *testing.T) {
+	m := newMember(t)
+	v, key := m.invite("b"), identity.Generate()
+	if _, err := asking(t, "b", key).Join(patient(t), v, key); err != nil {
+		t.Fatal(err)
+	}
+	to := relay.Peer{Addr: m.addr}
+	if r, err := asking(t, "b", key).Roster(patient(t), to, testFederation); err != nil || len(r.Members) != 2 {
+		t.Errorf("b is told %+v, %v", r, err)
+	}
+	if _, err := asking(t, "b", key).Roster(patient(t), to, [16]byte{8}); !errors.Is(err, ErrRefused) {
+		t.Errorf("of another federation: %v", err)
+	}
+	stranger := identity.Generate()
+	if r, err := asking(t, "b", stranger).Roster(patient(t), to, testFederation); !errors.Is(err, ErrRefused) || len(r.Members) > 0 {
+		t.Errorf("a stranger is told %+v, %v", r, err)
+	}
+}
+
+// A newer roster counts once more than half of the electors tell it; one of them alone, or an older one, does not.
+func TestAgreedRoster(t *testing.T) {
+	of := func(index uint64, sites ...string) truststore.Roster {
+		r := truststore.Roster{Federation: testFederation, Index: index}
+		for _, s := range sites {
+			r.Members = append(r.Members, truststore.Entry{Site: s})
+		}
+		return r
+	}
+	now := of(5, "a")
+	for name, c := range map[string]struct {
+		told     []truststore.Roster
+		electors int
+		want     uint64
+		fails    bool
+	}{
+		"both":           {[]truststore.Roster{of(7, "a", "b"), of(7, "a", "b")}, 2, 7, false},
+		"one of two":     {[]truststore.Roster{of(7, "a", "b")}, 2, 5, true},
+		"one lies":       {[]truststore.Roster{of(9, "evil"), of(7, "a", "b"), of(7, "a", "b")}, 3, 7, false},
+		"they differ":    {[]truststore.Roster{of(9, "evil"), of(9, "a", "b")}, 2, 5, false},
+		"nothing newer":  {[]truststore.Roster{of(5, "a"), of(5, "a")}, 2, 5, false},
+		"older":          {[]truststore.Roster{of(4, "x"), of(4, "x")}, 2, 5, false},
+		"the only one":   {[]truststore.Roster{of(6, "a")}, 1, 6, false},
+		"nobody answers": {nil, 3, 5, true},
+	} {
+		r, err := agreed(now, c.told, c.electors)
+		if r.Index != c.want || (err != nil) != c.fails {
+			t.Errorf("%s: entry %d, %v", name, r.Index, err)
+		}
+	}
 }

@@ -30,7 +30,8 @@ const (
 // question is what is asked.
 type question struct {
 	Federation string `json:"federation"` // in which it is asked; hex
-	Command    []byte `json:"command"`    // as command.Append writes it: an Admit or a Rekey
+	// Command is as command.Append writes it: an Admit or a Rekey. Empty: a member asks who the members are now.
+	Command []byte `json:"command,omitempty"`
 }
 
 // answer is what is answered.
@@ -44,7 +45,8 @@ type answer struct {
 
 var errQuestion = errors.New("malformed question")
 
-// parseQuestion reads a question, and no other command than those that prove themselves.
+// parseQuestion reads a question, and no other command than those that prove themselves. body is nil if a member asks
+// for the roster.
 func parseQuestion(b []byte) (federation [16]byte, body command.Body, err error) {
 	var q question
 	if err = json.Unmarshal(b, &q); err != nil {
@@ -53,6 +55,9 @@ func parseQuestion(b []byte) (federation [16]byte, body command.Body, err error)
 	id, err := hex.DecodeString(q.Federation)
 	if err != nil || len(id) != len(federation) {
 		return federation, nil, fmt.Errorf("%w: federation %.40q", errQuestion, q.Federation)
+	}
+	if len(q.Command) == 0 {
+		return [16]byte(id), nil, nil
 	}
 	c, rest, err := command.Decode(q.Command)
 	if err != nil || len(rest) > 0 {
@@ -65,11 +70,13 @@ func parseQuestion(b []byte) (federation [16]byte, body command.Body, err error)
 	return federation, nil, fmt.Errorf("%w: a command of kind %d", errQuestion, c.Body.Kind())
 }
 
+// encodeQuestion writes a question; a nil body asks for the roster.
 func encodeQuestion(federation [16]byte, site string, body command.Body) ([]byte, error) {
-	return json.Marshal(question{
-		Federation: hex.EncodeToString(federation[:]),
-		Command:    command.Append(nil, command.Command{ID: command.ID{Site: site}, Body: body}),
-	})
+	q := question{Federation: hex.EncodeToString(federation[:])}
+	if body != nil {
+		q.Command = command.Append(nil, command.Command{ID: command.ID{Site: site}, Body: body})
+	}
+	return json.Marshal(q)
 }
 
 // parseAnswer reads an answer; the roster is that of a member only.

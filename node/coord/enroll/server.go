@@ -37,7 +37,8 @@ func Serve(ctx context.Context, conn net.Conn, h Host) error {
 	relay.QuestionReceived(conn)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	a := decide(ctx, b, h)
+	_, member, _ := relay.Proven(conn)
+	a := decide(ctx, b, member, h)
 	if b, err = json.Marshal(a); err == nil {
 		_ = conn.SetDeadline(time.Now().Add(patience))
 		_, err = conn.Write(relay.EndFrame(append(relay.Frame(nil), b...)))
@@ -45,8 +46,8 @@ func Serve(ctx context.Context, conn net.Conn, h Host) error {
 	return err
 }
 
-// decide returns the answer to a question.
-func decide(ctx context.Context, b []byte, h Host) answer {
+// decide returns the answer to a question, of a member or of a stranger ("").
+func decide(ctx context.Context, b []byte, member string, h Host) answer {
 	federation, body, err := parseQuestion(b)
 	switch {
 	case err != nil:
@@ -57,17 +58,16 @@ func decide(ctx context.Context, b []byte, h Host) answer {
 		return answer{Verdict: Refused, Why: fmt.Sprintf("this is federation %x, the question is for %x: use the invitation at the "+
 			"addresses that it names", h.Roster().Federation, federation)}
 	}
+	if body == nil {
+		return tell(member, h)
+	}
 	code, err := h.Enroll(ctx, body)
 	if err != nil {
 		return answer{Verdict: Later, Why: err.Error()}
 	}
 	switch {
 	case code == command.OK:
-		roster, err := truststore.Encode(h.Roster())
-		if err != nil {
-			return answer{Verdict: Later, Why: err.Error()}
-		}
-		return answer{Verdict: Admitted, Roster: roster}
+		return admitted(h)
 	case code == command.Pending:
 		a := answer{Verdict: Pending, Why: code.String()}
 		if admit, ok := body.(*command.Admit); ok {
@@ -78,4 +78,20 @@ func decide(ctx context.Context, b []byte, h Host) answer {
 		return answer{Verdict: Later, Why: code.String()}
 	}
 	return answer{Verdict: Refused, Why: code.String()}
+}
+
+// tell says who the members are, to members alone.
+func tell(member string, h Host) answer {
+	if member == "" {
+		return answer{Verdict: Refused, Why: "only members are told who the members are"}
+	}
+	return admitted(h)
+}
+
+func admitted(h Host) answer {
+	roster, err := truststore.Encode(h.Roster())
+	if err != nil {
+		return answer{Verdict: Later, Why: err.Error()}
+	}
+	return answer{Verdict: Admitted, Roster: roster}
 }

@@ -40,7 +40,18 @@ func (d dialer) join(ctx context.Context, to relay.Peer, q joinRequest) (joinRep
 	if err != nil {
 		return joinReply{}, fmt.Errorf("answer of %s: %w", to.Addr, err)
 	}
+	if _, site, proven := relay.Proven(conn); proven && site != a.Site {
+		return joinReply{}, fmt.Errorf("answer of %s: it says that it is site %.63q, and its key is %s", to.Addr, a.Site, ownerOf(site))
+	}
 	return a, nil
+}
+
+// ownerOf words whose a key is.
+func ownerOf(site string) string {
+	if site == "" {
+		return "nobody's that was admitted"
+	}
+	return "that of site " + site
 }
 
 // signRequest says who asks, and for which address.

@@ -64,7 +64,7 @@ func (o Offline) dropLog() error {
 
 // askLineage asks who answers at an address.
 func (o Offline) askLineage(ctx context.Context, site, addr string) (lineage, error) {
-	nw := o.net
+	nw := o.Net
 	if nw == nil {
 		nw = &relay.Network{}
 	}

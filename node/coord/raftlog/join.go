@@ -60,13 +60,16 @@ const (
 )
 
 // serveJoin answers one question.
-func (l *Log) serveJoin(conn net.Conn, _ relay.Preamble) {
+func (l *Log) serveJoin(conn net.Conn, p relay.Preamble) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(l.t.handshake + 2*l.t.rpc + l.t.enqueue))
 	b, err := relay.ReadFrame(bufio.NewReader(conn), nil, maxJoinFrame)
 	var q joinRequest
 	if err == nil {
 		err = json.Unmarshal(b, &q)
+	}
+	if _, _, proven := relay.Proven(conn); err == nil && proven && !q.Who && q.Hops == 0 && q.Site != p.Site {
+		err = fmt.Errorf("site %s asks for an address of site %.63q", p.Site, q.Site)
 	}
 	if err != nil {
 		l.Mux.Refuse(conn, fmt.Errorf("join: %w", err))

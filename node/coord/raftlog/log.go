@@ -22,6 +22,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // Log is one member.
@@ -92,6 +93,16 @@ func (l *Log) peers() []compare.Member {
 		})
 	}
 	return out
+}
+
+// Peers returns where the other members are, by the group's configuration.
+func (l *Log) Peers() (list []relay.Peer) {
+	for _, m := range l.peers() {
+		if m.Site != l.cfg.Site {
+			list = append(list, relay.Peer{Site: m.Site, Addr: m.Addr})
+		}
+	}
+	return list
 }
 
 // fail stops this member by itself: it takes no further part in the group.

@@ -39,7 +39,8 @@ func (l *Log) askForNewerEpoch(ctx context.Context, patience time.Duration) {
 	var wg sync.WaitGroup
 	for _, s := range l.silentMembers() {
 		wg.Go(func() {
-			a, err := l.dialer.join(ctx, relay.Peer{Addr: transport.HostPort(s.Address)}, joinRequest{Who: true})
+			a, err := l.dialer.join(ctx, relay.Peer{Site: string(s.ID), Addr: transport.HostPort(s.Address)},
+				joinRequest{Who: true})
 			if err != nil {
 				return
 			}

@@ -46,7 +46,8 @@ type Offline struct {
 	// yet: the site comes from another backend. Nil if it must have one.
 	As *Newcomer
 
-	net     *relay.Network // replaces the network in tests
+	// Net is the network of peers; nil is the real one, in plain.
+	Net     *relay.Network
 	crashed func(step string) error
 }
 

@@ -21,7 +21,7 @@ func (c *cluster) offline(site, crash string) Offline {
 	return Offline{
 		Dir: filepath.Join(c.dir, site), Machine: func() coord.Machine { return coordtest.NewMachine() },
 		Logger: testLogger(),
-		net:    c.config(site, nil).Net,
+		Net:    c.config(site, nil).Net,
 		crashed: func(step string) error {
 			if step == crash {
 				return errCrash

@@ -198,3 +198,16 @@ func (i *Identity) Recheck() (closed int) {
 	}
 	return len(over)
 }
+
+// Proven returns the key that the other end of a connection has proven, and the site whose key that is by the roster
+// of now ("": nobody's). ok is false where connections are plain.
+func Proven(conn net.Conn) (key identity.Public, site string, ok bool) {
+	if a, wrapped := conn.(*acceptedConn); wrapped {
+		conn = a.Conn
+	}
+	c, ok := conn.(*peerConn)
+	if !ok {
+		return key, "", false
+	}
+	return c.key, c.of.roster.Find(c.key).Site, true
+}

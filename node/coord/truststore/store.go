@@ -111,3 +111,18 @@ func (s *Store) Update(r Roster) error {
 	}
 	return err
 }
+
+// Reset puts a roster in force in place of whatever was known, as one does who founds a federation or was admitted to
+// one. Unlike Update it fails if it cannot be written.
+func (s *Store) Reset(r Roster) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := save(s.path, r); err != nil {
+		return err
+	}
+	s.now.Store(s.index(r))
+	for _, f := range s.changed {
+		f()
+	}
+	return nil
+}

@@ -12,7 +12,7 @@ import (
 // others shows only at run time: see join.go, raftlog's dialBack and api/contact.
 func (c Config) checkAddresses() error {
 	for _, check := range []func() error{
-		c.checkListeners, c.checkPProf, c.checkJoin, c.checkGossipJoin, c.checkNames,
+		c.checkListeners, c.checkPProf, c.checkJoin, c.checkDeny, c.checkGossipJoin, c.checkNames,
 		c.checkAdvertise,
 	} {
 		if err := check(); err != nil {
@@ -67,23 +67,6 @@ func (c Config) checkPProf() error {
 	}
 	if a, err := parseAddress(c.PProf); err != nil || !a.loopback() {
 		return cli.Usage("pprof %s is not on loopback, and profiles show what is in memory: use 127.0.0.1:PORT and a tunnel", c.PProf)
-	}
-	return nil
-}
-
-// checkJoin refuses a broker's own addresses, too.
-func (c Config) checkJoin() error {
-	if err := CheckDialed("join", c.Join); err != nil {
-		return err
-	}
-	for _, text := range c.Join {
-		switch c.ownKey(text) {
-		case "":
-		case "peer":
-			return cli.Usage("join %s: that is this broker's own peer address: give another member's, or --bootstrap to found a federation", text)
-		default:
-			return cli.Usage("join %s: that is this broker's own, and no peer port: give another member's peer address", text)
-		}
 	}
 	return nil
 }

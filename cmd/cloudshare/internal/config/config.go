@@ -28,7 +28,8 @@ type Config struct {
 	Gossip     string   `koanf:"gossip" doc:"host:port (TCP and UDP) for gossip; port 0 takes a free one"`
 	GossipJoin []string `koanf:"gossip_join" doc:"gossip addresses of other sites, besides those that the state knows: for brokers that change all their addresses at once"`
 	Bootstrap  bool     `koanf:"bootstrap" doc:"found a new federation (empty data only)"`
-	Join       []string `koanf:"join" doc:"peer addresses of members to join through (empty data, or data whose join is not over)"`
+	Join       string   `koanf:"join" doc:"invitation to join by: its text, @FILE that holds it, or - to read it from stdin (empty data, or data whose join is not over)" secret:"true"`
+	Deny       []string `koanf:"deny" doc:"sites that this broker does not talk to, whatever the federation has decided"`
 	IfEmpty    bool     `koanf:"if_empty" doc:"with data, pass over bootstrap and join instead of refusing: for services whose command line is always the same"`
 	Profile    string   `koanf:"profile" doc:"timing: lan or wan"`
 	// Coordination and what follows it say where the federation's log is.
@@ -92,7 +93,7 @@ type ArchiveConfig struct {
 // Default returns a broker on loopback that uses the whole machine.
 func Default() Config {
 	return Config{
-		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", GossipJoin: []string{}, Join: []string{}, HTTPNames: []string{}, Profile: "lan",
+		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", GossipJoin: []string{}, Deny: []string{}, HTTPNames: []string{}, Profile: "lan",
 		Coordination: Raft,
 		Commands:     true, Container: defaultContainer(), Kube: defaultKube(),
 		Labels: []string{}, Handlers: defaultHandlers(),
@@ -112,7 +113,7 @@ func (c Config) Validate() error {
 		return cli.Usage("site %q: must be lower-case letters, digits and '-', at most 63", c.Site)
 	case c.DataDir == "":
 		return cli.Usage("data_dir is empty: name a folder with --data-dir")
-	case c.Bootstrap && len(c.Join) > 0:
+	case c.Bootstrap && c.Join != "":
 		return cli.Usage("--bootstrap and --join: a broker either founds a federation or joins one")
 	case c.Profile != "lan" && c.Profile != "wan":
 		return cli.Usage("profile %q: must be lan or wan", c.Profile)
@@ -254,7 +255,7 @@ func (c Config) CheckFounding() error {
 	has, err := LatestState(c.DataDir)
 	on := has.Backend
 	old := on != "" && (!has.pending || c.Bootstrap)
-	switch founding := c.Bootstrap || len(c.Join) > 0; {
+	switch founding := c.Bootstrap || c.Join != ""; {
 	case err != nil:
 		return err
 	case old && founding && !c.IfEmpty:
@@ -263,7 +264,7 @@ func (c Config) CheckFounding() error {
 		return cli.Usage("data in %s are on zookeeper, not on raft: start with --coordination zookeeper, or, if the federation has moved, "+
 			"follow it first: cloudshare recover --follow, or import its state here: cloudshare state import", c.DataDir)
 	case on == "" && !founding:
-		return cli.Usage("no data in %s yet: found a federation with --bootstrap, or join one with --join HOST:PORT", c.DataDir)
+		return cli.Usage("no data in %s yet: found a federation with --bootstrap, or join one by an invitation, --join TOKEN", c.DataDir)
 	}
 	return nil
 }
@@ -276,7 +277,7 @@ func (c Config) Settled() (Config, error) {
 	}
 	c.Bootstrap = false // not IfEmpty: refused before
 	if !has.pending {
-		c.Join = nil
+		c.Join = ""
 	}
 	return c, nil
 }

@@ -13,7 +13,7 @@ import (
 // TestConfigPrecedence: defaults < file < environment < flags.
 func TestConfigPrecedence(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	text := "site: from-file\nhttp: 127.0.0.1:1\ncores: 3\njoin: [\"127.0.0.1:5\", \"127.0.0.1:6\"]\nlease: 9s\npin: true\n"
+	text := "site: from-file\nhttp: 127.0.0.1:1\ncores: 3\ndeny: [b, c]\nlease: 9s\npin: true\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -29,16 +29,16 @@ func TestConfigPrecedence(t *testing.T) {
 	}
 	want := Default()
 	want.Site, want.HTTP, want.Cores, want.DataDir = "from-file", "127.0.0.1:2", 5, "/from/flag"
-	want.Join, want.Lease, want.Pin, want.LogLevel = []string{"127.0.0.1:5", "127.0.0.1:6"}, 9*time.Second, true, "warn"
+	want.Deny, want.Lease, want.Pin, want.LogLevel = []string{"b", "c"}, 9*time.Second, true, "warn"
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
 
 	// Inside a task CLOUDSHARE_SITE names the executor, not a broker to start.
-	environ = append(environ, "CLOUDSHARE_SITE=executor", "CLOUDSHARE_TOKEN=1", "CLOUDSHARE_JOIN=127.0.0.1:7,127.0.0.1:8")
+	environ = append(environ, "CLOUDSHARE_SITE=executor", "CLOUDSHARE_TOKEN=1", "CLOUDSHARE_DENY=d,e")
 	got, err = Load(path, flags, func() []string { return environ })
-	if err != nil || got.Site != "from-file" || len(got.Join) != 2 || got.Join[1] != "127.0.0.1:8" {
-		t.Errorf("site %s join %v: %v", got.Site, got.Join, err)
+	if err != nil || got.Site != "from-file" || len(got.Deny) != 2 || got.Deny[1] != "e" {
+		t.Errorf("site %s deny %v: %v", got.Site, got.Deny, err)
 	}
 }
 

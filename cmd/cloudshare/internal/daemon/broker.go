@@ -22,10 +22,12 @@ import (
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/outputs"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/broker"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -33,6 +35,7 @@ import (
 // brokerParts are a broker's parts in the order in which they are opened.
 type brokerParts struct {
 	journal  *record.Journal
+	member   *siteMember
 	log      orderedLog
 	outputs  *outputs.Store
 	handlers []executor.Handler
@@ -43,6 +46,7 @@ type brokerParts struct {
 	debug    *debugServer
 	// endContacts ends the checks of other sites' addresses and waits for that.
 	endContacts func()
+	endRefresh  func() // ends the questions about who the members are, likewise
 	version     string // of the program
 }
 
@@ -83,8 +87,11 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
-	id, err := identify(cfg, p.journal, joined, log)
+	key, err := identify(cfg, p.journal, joined, log)
 	if err != nil {
+		return err
+	}
+	if p.member, err = openMembership(cfg, key, joined, log); err != nil {
 		return err
 	}
 	if err = cfg.CanListen(); err != nil { // before anything is founded
@@ -96,7 +103,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 		log.Warn().Err(cause).Msg("saved dates unreadable; continuing without them")
 	}
 	var seen whereabouts
-	if p.log, err = openCoordination(ctx, cfg, id, replica, &seen, log); err != nil {
+	if p.log, err = openCoordination(ctx, cfg, p.member, replica, &seen, os.Stdin, log); err != nil {
 		return err
 	}
 	if p.outputs, err = attempts.OpenStore(cfg.DataDir, cfg.Retention(), log); err != nil {
@@ -112,11 +119,11 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	exposure := node.DefaultExposure()
 	exposure.ReserveCores = int64(cfg.Reserve)
 	p.broker, err = broker.New(broker.Config{
-		Site: cfg.Site, Node: id, Version: p.version, Exposure: exposure, KillGrace: cfg.Timing().Grace,
+		Site: cfg.Site, Node: key.Public().Node(), Version: p.version, Exposure: exposure, KillGrace: cfg.Timing().Grace,
 		Disk:    cfg.Disk(),
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),
 		Outputs: p.outputs.Stats,
-		Genesis: genesis(p.log.Federation(), cfg.Timing()), Logger: log,
+		Genesis: genesis(p.log.Federation(), key.Public(), cfg.Timing()), Logger: log,
 		Hints: p.hints, Registered: func(n uint64) {
 			if cause := p.hints.gossip.UpdateIncarnation(n); cause != nil {
 				log.Warn().Err(cause).Msg("new incarnation not announced by gossip")
@@ -126,6 +133,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
+	p.member.broker.Store(p.broker)
 	p.broker.KeepEstimates(cfg.DataDir)
 	if p.records, err = openRecords(cfg, p.log.Federation(), p.broker, log); err != nil {
 		return err
@@ -154,6 +162,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	p.debug = debug
 	p.records.collector.Start()
 	p.watchContacts(contacts)
+	p.refreshRoster()
 	return p.broker.Start(ctx, broker.Addresses{
 		HTTP: cmp.Or(cfg.Advertised(server.Addr()), reachable(server.Addr(), p.log.Addr())), Peer: p.log.Addr(),
 		Gossip: p.hints.address(cfg),
@@ -179,6 +188,9 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	var errs []error
 	if p.endContacts != nil {
 		p.endContacts()
+	}
+	if p.endRefresh != nil {
+		p.endRefresh()
 	}
 	if p.server != nil {
 		errs = append(errs, p.server.Shutdown(ctx))
@@ -211,31 +223,27 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 }
 
 // memberConfig is what a member is told on any backend; dir is its folder.
-func memberConfig(cfg config.Config, dir string, id [16]byte, replica *replica.Replica,
-	log zerolog.Logger,
-) facade.Config {
+func memberConfig(cfg config.Config, dir string, m *siteMember, replica *replica.Replica) facade.Config {
 	c := facade.Config{
-		Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, dir),
+		Site: cfg.Site, Node: m.Key.Public().Node(), Federation: m.federation, Dir: filepath.Join(cfg.DataDir, dir),
 		Listen: cfg.Peer, Advertise: cfg.Advertised(cfg.Peer),
-		Machine: replica, Logger: log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
+		Machine: replica, Logger: m.log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
+		Net: m.Net, Enroll: m.serveEnroll,
 	}
 	if cfg.Profile == "wan" {
 		c.Profile = facade.WAN
-	}
-	if cfg.Bootstrap {
-		c.Federation = uuid.New()
 	}
 	return c
 }
 
 // genesis returns what this broker would found the federation with.
-func genesis(federation [16]byte, t node.Timing) command.Genesis {
+func genesis(federation [16]byte, founder identity.Public, t node.Timing) command.Genesis {
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	params := command.DefaultParams()
 	params.LeaseMs, params.MarginMs = t.Lease.Milliseconds(), t.Margin.Milliseconds()
 	return command.Genesis{
 		Federation: federation, CreatedMs: time.Now().UnixMilli(),
-		Seed: binary.LittleEndian.Uint64(seed[:]), Params: params,
+		Seed: binary.LittleEndian.Uint64(seed[:]), Params: params, Founder: signature.Key(founder),
 	}
 }

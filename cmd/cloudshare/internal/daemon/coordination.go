@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"io"
 
 	"github.com/rs/zerolog"
 
@@ -20,35 +21,56 @@ type orderedLog interface {
 	Addr() string
 }
 
-// openCoordination opens the backend that the configuration names.
-func openCoordination(ctx context.Context, cfg config.Config, id [16]byte, replica *replica.Replica, seen *whereabouts,
-	log zerolog.Logger,
-) (orderedLog, error) {
+// openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the
+// configuration names.
+func openCoordination(ctx context.Context, cfg config.Config, m *siteMember, replica *replica.Replica, seen *whereabouts,
+	stdin io.Reader, log zerolog.Logger,
+) (l orderedLog, err error) {
 	room := &waitingRoom{addr: cfg.HTTP, site: cfg.Site, log: log}
 	defer room.close()
 	if cfg.Bootstrap {
-		if err := awaitOwnName(ctx, cfg.Advertise, room.setReason, log); err != nil {
-			return nil, err
+		if err = awaitOwnName(ctx, cfg.Advertise, room.setReason, log); err == nil {
+			err = m.found()
 		}
+	} else {
+		err = m.join(ctx, stdin, room)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if cfg.Coordination == config.Raft {
-		rc := raftlog.Config{
-			Config: memberConfig(cfg, config.RaftDir, id, replica, log), Bootstrap: cfg.Bootstrap, Join: cfg.Join,
-			Known: seen.peers, Waiting: room.setJoinError,
-		}
-		l, err := openLog(ctx, rc, probeAfter, log)
-		if err != nil {
-			return nil, err
-		}
-		return l, nil
+		l, err = openRaft(ctx, cfg, m, replica, seen, room)
+	} else {
+		l, err = openZooKeeper(ctx, cfg, m, replica)
 	}
+	if err != nil {
+		return nil, err
+	}
+	m.follow(l.Federation(), replica)
+	return l, nil
+}
+
+func openRaft(ctx context.Context, cfg config.Config, m *siteMember, replica *replica.Replica, seen *whereabouts,
+	room *waitingRoom,
+) (orderedLog, error) {
+	l, err := raftlog.Open(ctx, raftlog.Config{
+		Config: memberConfig(cfg, config.RaftDir, m, replica), Bootstrap: cfg.Bootstrap, Join: m.through,
+		Known: seen.peers, Waiting: room.setJoinError,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func openZooKeeper(ctx context.Context, cfg config.Config, m *siteMember, replica *replica.Replica) (orderedLog, error) {
 	place, err := cfg.ZKPlace()
 	if err != nil {
 		return nil, err
 	}
 	zc := zkMember{zk.Config{
-		Config: memberConfig(cfg, config.ZKDir, id, replica, log), Place: place, Bootstrap: cfg.Bootstrap,
-		Join: len(cfg.Join) > 0,
+		Config: memberConfig(cfg, config.ZKDir, m, replica), Place: place, Bootstrap: cfg.Bootstrap,
+		Join: len(m.through) > 0,
 	}}
 	if err = zc.comesFrom(cfg.DataDir); err != nil {
 		return nil, err

@@ -13,14 +13,14 @@ import (
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
-// identify returns the node id of a data directory: that of its key, which is made at the first start. joined says
+// identify returns the key of a data directory, which is made at the first start: its hash is the node id. joined says
 // that the directory is a member's already.
-func identify(cfg config.Config, j *record.Journal, joined bool, log zerolog.Logger) (node [16]byte, err error) {
+func identify(cfg config.Config, j *record.Journal, joined bool, log zerolog.Logger) (key identity.Key, err error) {
 	path := filepath.Join(cfg.DataDir, config.KeyFile)
-	key, err := identity.Load(path)
+	key, err = identity.Load(path)
 	if errors.Is(err, os.ErrNotExist) {
 		if joined {
-			return node, fmt.Errorf("%w: %s is missing: restore it from a backup; data that an older version wrote "+
+			return key, fmt.Errorf("%w: %s is missing: restore it from a backup; data that an older version wrote "+
 				"have none, and no version reads both: found or join again on an empty data_dir", identity.ErrKeyFile, path)
 		}
 		if key, err = makeKey(path); err == nil {
@@ -29,10 +29,9 @@ func identify(cfg config.Config, j *record.Journal, joined bool, log zerolog.Log
 		}
 	}
 	if err != nil {
-		return node, err
+		return key, err
 	}
-	node = key.Public().Node()
-	return node, j.Identify(cfg.Site, node, joined)
+	return key, j.Identify(cfg.Site, key.Public().Node(), joined)
 }
 
 // makeKey makes the key of a directory that has none.

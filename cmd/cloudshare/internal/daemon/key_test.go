@@ -22,7 +22,11 @@ func identified(t *testing.T, dir string, joined bool) ([16]byte, error) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	return identify(config.Config{Site: "site-1", DataDir: dir}, j, joined, zerolog.Nop())
+	key, err := identify(config.Config{Site: "site-1", DataDir: dir}, j, joined, zerolog.Nop())
+	if err != nil {
+		return [16]byte{}, err
+	}
+	return key.Public().Node(), nil
 }
 
 // A site's node is that of its key, which the first start makes and every later one reads.

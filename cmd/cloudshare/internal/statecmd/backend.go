@@ -16,6 +16,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/credentials"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
@@ -107,10 +108,14 @@ type onRaftData struct {
 func (r onRaftData) String() string { return r.dir }
 
 func (r onRaftData) offline(replica *replica.Replica) raftlog.Offline {
-	return raftlog.Offline{
+	o := raftlog.Offline{
 		Dir: filepath.Join(r.dir, config.RaftDir), Machine: func() coord.Machine { return replica },
 		Logger: newMoveLog(r.App),
 	}
+	if who, err := credentials.Of(r.dir); err == nil { // without, nobody can be asked; the data say what is wrong with them
+		o.Net = who.Net
+	}
+	return o
 }
 
 func (r onRaftData) export(ctx context.Context, file string) (*statefile.Header, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,11 +15,14 @@ import (
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/credentials"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/compare"
+	"github.com/cloudshare/cloudshare/node/coord/enroll"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
@@ -50,6 +54,8 @@ type recovering struct {
 	follow string
 	hold   time.Duration
 	yes    bool
+
+	who *credentials.Credentials // of the site; nil: there are no data
 }
 
 func recoverCommand(a *cli.App) *cobra.Command {
@@ -118,6 +124,9 @@ func (r *recovering) run(ctx context.Context) error {
 	if limit := command.MaxTimeoutMs * time.Millisecond; r.hold < 0 || r.hold > limit {
 		return cli.Usage("--hold %s: must be from 0 to %s", r.hold, limit)
 	}
+	if err := r.identify(); err != nil {
+		return refusal(err)
+	}
 	if r.follow != "" {
 		return r.runFollow(ctx)
 	}
@@ -156,11 +165,45 @@ func (r *recovering) runFollow(ctx context.Context) error {
 	if err == nil {
 		err = raftlog.Follow(ctx, o, r.follow)
 	}
+	if err == nil {
+		err = r.trustFollowed(ctx)
+	}
 	if err != nil {
 		return refusal(err)
 	}
 	r.Note("The copy of the log is dropped. Start the broker: it joins through %s", r.follow)
 	return nil
+}
+
+// identify finds who the site is: others answer only its key.
+func (r *recovering) identify() error {
+	on, err := config.LatestState(r.dir)
+	if err != nil || on.Backend == "" {
+		return err // the backend says so
+	}
+	r.who, err = credentials.Of(r.dir)
+	return err
+}
+
+// trustFollowed takes over who the members are by the word of the broker that is followed: it has made itself an
+// elector, which nobody else may know.
+func (r *recovering) trustFollowed(ctx context.Context) error {
+	if r.who == nil {
+		return nil
+	}
+	now := r.who.Trust.Roster()
+	asking := enroll.Asking{Dialer: &relay.Dialer{Net: r.who.Net, Site: r.site()}}
+	roster, err := asking.Roster(ctx, relay.Peer{Addr: r.follow}, now.Federation)
+	if err != nil {
+		return fmt.Errorf("ask %s who the members are: %w: run it again", r.follow, err)
+	}
+	return r.who.Trust.Reset(roster)
+}
+
+// site returns the name under which the site's key is known.
+func (r *recovering) site() string {
+	on, _ := config.LatestState(r.dir) // read before
+	return on.Site
 }
 
 // newcomer says who follows, if the site has been on another backend only.
@@ -173,8 +216,13 @@ func newcomer(o *raftlog.Offline, dir string) error {
 	return nil
 }
 
+// offline returns the data, and the network by which others are asked about it.
 func (r *recovering) offline(machine func() coord.Machine) raftlog.Offline {
-	return raftlog.Offline{Dir: filepath.Join(r.dir, config.RaftDir), Machine: machine, Logger: newMoveLog(r.App)}
+	o := raftlog.Offline{Dir: filepath.Join(r.dir, config.RaftDir), Machine: machine, Logger: newMoveLog(r.App)}
+	if r.who != nil {
+		o.Net = r.who.Net
+	}
+	return o
 }
 
 // inspect replays the data into a replica.

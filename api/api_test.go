@@ -23,14 +23,17 @@ const (
 	nd = wire.TypeNDJSON
 )
 
+// request is one of TestAnswers.
+type request struct {
+	method, target, kind, body string
+	headers                    []string
+}
+
 // TestAnswers runs requests in order against one broker and compares status,
 // the headers that matter and the body with testdata/answers.txt.
 func TestAnswers(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	requests := []struct {
-		method, target, kind, body string
-		headers                    []string
-	}{
+	requests := []request{
 		{"POST", "/v1/jobs", js, `{"command":["sleep","1"],"name":"first","labels":{"a":"b"}}`, nil},
 		{"POST", "/v1/jobs", "", `{"command":["true"],"count":3}`, nil},
 		{"POST", "/v1/jobs", js + "; charset=utf-8", `{"command":["k"]}`, []string{"Idempotency-Key", "k1"}},
@@ -178,7 +181,7 @@ func TestAnswers(t *testing.T) {
 	}
 	s := newServer(newFake("site-1"))
 	var out strings.Builder
-	for _, q := range requests {
+	for _, q := range append(requests, memberRequests...) {
 		w := ask(s, q.method, q.target, q.kind, q.body, q.headers...)
 		shown := strings.ReplaceAll(q.body, "\r", "␍")
 		if strings.HasPrefix(shown, "\x1f\x8b") {
@@ -246,6 +249,11 @@ func TestErrorTable(t *testing.T) {
 		f.submit = &node.QuotaError{Site: "site-1", Use: fsm.Use{Quota: command.QuotaTasks, Used: 9, Limit: 10}, Need: 2}
 		w := ask(s, "POST", "/v1/jobs", kind, `{"command":["a"]}`)
 		lines = append(lines, fmt.Sprintf("quota, as %s: %d retry %s %s", kind, w.Code, w.Header().Get("Retry-After"), strings.TrimSpace(w.Body.String())))
+	}
+	for _, row := range problem.Roster {
+		f.submit = &node.RosterError{Doing: "ban site-2", Code: row.Code}
+		w := ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
+		lines = append(lines, fmt.Sprintf("%-40.40v %d retry %-2s %s", row.Code, w.Code, w.Header().Get("Retry-After"), typeOf(t, w.Body.Bytes())))
 	}
 	f.submit = errDisk
 	w := ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)

@@ -18,6 +18,7 @@ type Broker interface {
 	source.Outputs
 	source.Federation
 	source.Operator
+	source.Roster
 	source.Health
 	// Confirm returns once the replicated state is as new as the call.
 	Confirm(ctx context.Context) error

@@ -274,14 +274,19 @@ func (f *fakeBroker) Params() command.Params {
 	return f.params
 }
 
-func (f *fakeBroker) SetParams(_ context.Context, p command.Params) error {
+func (f *fakeBroker) SetParams(_ context.Context, p command.Params) (*node.Motion, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p.RetainJobs < 0 {
-		return &node.ParamError{Field: "retain_jobs", Value: strconv.FormatInt(p.RetainJobs, 10), Why: "must be at least 1000"}
+		return nil, &node.ParamError{Field: "retain_jobs", Value: strconv.FormatInt(p.RetainJobs, 10), Why: "must be at least 1000"}
+	}
+	if p.DepartureMs == 1 { // site-2 is to agree
+		m := f.motion(8, "policy", "")
+		m.Params = &p
+		return &m, nil
 	}
 	f.params = p
-	return nil
+	return nil, nil
 }
 
 // wish keeps what the site is to take on.

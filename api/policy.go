@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -21,15 +22,18 @@ import (
 )
 
 func (f *federation) registerPolicy() {
+	responses := f.api.Responses(http.StatusOK, wire.TypeJSON, f.api.Schema(wire.PolicySet{}), 400, 403, 409, 413, 415,
+		422, 429, 503)
+	waits := strconv.Itoa(http.StatusAccepted)
+	responses[waits] = f.api.Responses(http.StatusAccepted, wire.TypeJSON, f.api.Schema(wire.PolicySet{}))[waits]
 	f.api.Handle(huma.Operation{
 		OperationID: "set-policy", Method: http.MethodPut, Path: "/v1/policy", Summary: "Change the federation's policy",
-		Description: "Fields left out keep their value.",
+		Description: "Fields left out keep their value. Where more than this site must agree, the answer is 202 with the policy as it is and the motion for the change.",
 		RequestBody: &huma.RequestBody{
 			Required: true,
 			Content:  map[string]*huma.MediaType{wire.TypeJSON: {Schema: f.api.Schema(wire.Policy{})}},
 		},
-		Responses: f.api.Responses(http.StatusOK, wire.TypeJSON, f.api.Schema(wire.Policy{}), 400, 403, 413, 415, 422,
-			429, 503),
+		Responses: responses,
 	}, f.setPolicy)
 }
 
@@ -67,10 +71,15 @@ func (f *federation) setPolicy(w http.ResponseWriter, r *http.Request, _ func(st
 	if err != nil {
 		return err
 	}
-	if err = f.broker.SetParams(r.Context(), params); err != nil {
+	waits, err := f.broker.SetParams(r.Context(), params)
+	switch {
+	case err != nil:
 		return err
+	case waits == nil:
+		return rest.WriteJSON(w, http.StatusOK, wire.PolicySet{Policy: f.policy()})
 	}
-	return rest.WriteJSON(w, http.StatusOK, f.policy())
+	motion := form.Motion(*waits)
+	return rest.WriteJSON(w, http.StatusAccepted, wire.PolicySet{Policy: f.policy(), Motion: &motion})
 }
 
 // noNulls refuses what JSON's decoder takes for "as it was": null for a field or

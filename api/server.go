@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/api/internal/jobs"
+	"github.com/cloudshare/cloudshare/api/internal/members"
 	"github.com/cloudshare/cloudshare/api/internal/outputs"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/reads"
@@ -122,6 +123,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Broker: b, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
 		Refused: metrics.refused, Log: logger,
 	}).Register()
+	members.New(members.Config{Broker: b, API: s.api, Reads: read, Bodies: bodies}).Register()
 	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation}).register()
 	(&events{broker: b, api: s.api, reads: read}).register()
 	(&reports{cfg.Archive, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()

@@ -328,15 +328,10 @@ func (c *Client) Policy(ctx context.Context) (wire.Policy, error) {
 	return out, err
 }
 
-// SetPolicy changes the fields given (by their JSON names) and returns all.
-func (c *Client) SetPolicy(ctx context.Context, fields map[string]any) (wire.Policy, error) {
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return wire.Policy{}, fmt.Errorf("encode policy: %w", err)
-	}
-	p, _, err := get[wire.Policy](ctx, c, http.MethodPut, "/v1/policy", nil, bytes.NewReader(body),
-		http.Header{"Content-Type": {wire.TypeJSON}})
-	return p, err
+// SetPolicy changes the fields given (by their JSON names) and returns all, with the motion for the change if it waits
+// for the electors.
+func (c *Client) SetPolicy(ctx context.Context, fields map[string]any) (wire.PolicySet, error) {
+	return put[wire.PolicySet](ctx, c, "/v1/policy", fields)
 }
 
 // Drain has the broker's site take on nothing for others; with own, nothing for

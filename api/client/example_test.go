@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
 )
 
 // broker answers as one would that runs a job of one task.
@@ -61,6 +62,11 @@ event: job.ended
 data: {"id":"13.1","index":13,"kind":"job.ended","job":"site-1.1","outcome":"succeeded"}
 
 `)
+		case "POST /v1/invitations":
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, `{"token":"csi_…","addresses":["a.example.org:7701"],"site":"lab-2","motion":7,"waiting":["lab-1"]}`)
+		case "PUT /v1/motions/lab-2/vote":
+			_, _ = io.WriteString(w, `{"number":7,"what":"admit","site":"lab-2","state":"passed"}`)
 		case "GET /v1/sites":
 			_, _ = io.WriteString(w, `{"items":[{"id":"site-1","state":"alive","capacity":{"cpu":2}}],"next":""}`)
 		}
@@ -219,4 +225,32 @@ func ExampleClient_Sites() {
 	}
 	// Output:
 	// site-1 alive 2
+}
+
+// A member invites a site; the other electors approve it.
+func ExampleClient_Invite() {
+	srv := broker()
+	defer srv.Close()
+	c, err := client.New(srv.URL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	ctx := context.Background()
+
+	invited, err := c.Invite(ctx, wire.InviteRequest{Site: "lab-2", For: "48h"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// invited.Token goes to the site's operator, by a way that nobody else reads.
+	fmt.Println("waiting for", invited.Waiting)
+
+	m, err := c.Vote(ctx, "lab-2", true) // at the broker of lab-1
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("motion", m.Number, m.State)
+	// Output:
+	// waiting for [lab-1]
+	// motion 7 passed
 }

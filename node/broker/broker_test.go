@@ -16,9 +16,11 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -37,6 +39,7 @@ type testSite struct {
 	name    string
 	group   *mem.Group
 	disk    node.Disk
+	key     *identity.Key // of a federation with a roster; else nil
 }
 
 func startSites(t *testing.T, cores ...int64) []*testSite {
@@ -64,7 +67,11 @@ func (s *testSite) open(t *testing.T) {
 	if s.journal, err = record.OpenJournal(s.dir); err != nil {
 		t.Fatal(err)
 	}
-	id := [16]byte{s.name[5], 1}
+	id, founder := [16]byte{s.name[5], 1}, signature.Key{}
+	if s.key != nil {
+		founder = signature.Key(s.key.Public())
+		id = founder.Node()
+	}
 	if err = s.journal.Identify(s.name, id, true); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +84,7 @@ func (s *testSite) open(t *testing.T) {
 		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
 		Genesis: command.Genesis{
 			Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(),
-			Params: command.DefaultParams(),
+			Params: command.DefaultParams(), Founder: founder,
 		},
 		Logger: zerolog.New(zerolog.NewTestWriter(t)),
 	})

@@ -93,17 +93,40 @@ func (b *Broker) Cancel(ctx context.Context, id command.JobID) error {
 	return b.cancelOutcome(ctx, id, done)
 }
 
-// SetParams changes the federation's parameters.
-func (b *Broker) SetParams(ctx context.Context, p command.Params) error {
+// SetParams changes the federation's parameters. Where electors decide, it returns the motion for that, unless it has
+// passed at once.
+func (b *Broker) SetParams(ctx context.Context, p command.Params) (*node.Motion, error) {
+	decided := false
+	b.cfg.Replica.View(func(s *fsm.State) { decided = s.RosterChanged() != 0 })
+	switch {
+	case !decided:
+		return nil, b.orderParams(ctx, p)
+	case p == b.Params():
+		return nil, nil // nothing to decide
+	}
+	m, err := b.Propose(ctx, &command.Motion{What: command.MotionPolicy, Params: &p})
+	if err != nil || m.State == "passed" {
+		return nil, err
+	}
+	return &m, nil
+}
+
+// canSetParams refuses what could not be put in force now.
+func (b *Broker) canSetParams(p command.Params) (err error) {
 	now := b.Params()
-	if err := checkParams(now, p); err != nil {
+	if err = checkParams(now, p); err != nil || p.Policy == now.Policy {
 		return err
 	}
-	if p.Policy != now.Policy {
-		var err error
-		if b.cfg.Replica.View(func(s *fsm.State) { err = s.CanUse(p.Policy) }); err != nil {
-			return fmt.Errorf("%w: %w", node.ErrBadParams, err)
-		}
+	if b.cfg.Replica.View(func(s *fsm.State) { err = s.CanUse(p.Policy) }); err != nil {
+		return fmt.Errorf("%w: %w", node.ErrBadParams, err)
+	}
+	return nil
+}
+
+// orderParams sets them in a federation without a roster.
+func (b *Broker) orderParams(ctx context.Context, p command.Params) error {
+	if err := b.canSetParams(p); err != nil {
+		return err
 	}
 	r, err := b.order(ctx, "set policy", &command.SetParams{Params: p})
 	if err == nil && r.Code != command.OK {

@@ -110,7 +110,7 @@ func TestPolicyByWaits(t *testing.T) {
 	a, b := sites[0], sites[1]
 	p := a.Params()
 	p.Policy = sched.Alone
-	if err := a.SetParams(t.Context(), p); err != nil {
+	if _, err := a.SetParams(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	a.accept(t, `{"command":["sleep"]}`)

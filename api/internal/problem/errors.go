@@ -77,6 +77,14 @@ func Of(err error) *Problem {
 	if errors.As(err, &quota) {
 		return quotaProblem(quota)
 	}
+	var refused *node.RosterError
+	if errors.As(err, &refused) {
+		return rosterProblem(refused)
+	}
+	var choice *node.MotionChoiceError
+	if errors.As(err, &choice) {
+		return New(http.StatusConflict, "several-motions", "Several motions are about the site", OneLine(err.Error()))
+	}
 	for _, row := range Table {
 		if errors.Is(err, row.Err) {
 			p = New(row.status, row.name, row.title, OneLine(err.Error()))

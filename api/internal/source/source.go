@@ -6,6 +6,7 @@ package source
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -88,7 +89,8 @@ type Federation interface {
 type Operator interface {
 	// Quotas returns what each site uses of its quotas.
 	Quotas() []fsm.QuotaView
-	SetParams(ctx context.Context, p command.Params) error
+	// SetParams changes the federation's parameters, or returns the motion for that, which waits for the electors.
+	SetParams(ctx context.Context, p command.Params) (*node.Motion, error)
 	// Drain has the site take on nothing for others; with own, nothing for its
 	// own users either. What runs goes on.
 	Drain(ctx context.Context, own bool) error
@@ -100,6 +102,24 @@ type Operator interface {
 	// Leave begins to take the site out of the federation; the broker ends by
 	// itself once the site has left.
 	Leave(ctx context.Context, now, forget bool) error
+}
+
+// Roster is who the members are, and what the electors decide.
+type Roster interface {
+	Members() []node.Member
+	Member(site string) (node.Member, error)
+	Invitations() []node.Invitation
+	Motions() []node.Motion
+	// Invite invites a site, and returns the text that lets it in, once, within a time.
+	Invite(ctx context.Context, site string, elector bool, within time.Duration) (node.Invited, error)
+	// Revoke ends the invitations of a site that still let somebody in.
+	Revoke(ctx context.Context, site string) ([]node.Invitation, error)
+	// Propose makes a motion, and Vote votes on one, named by its number or by the site that it alone is about; both
+	// return it as it stands then.
+	Propose(ctx context.Context, c *command.Motion) (node.Motion, error)
+	Vote(ctx context.Context, motion string, yes bool) (node.Motion, error)
+	// Rekey passes on the replacement of a site's key, which proves itself.
+	Rekey(ctx context.Context, c *command.Rekey) (node.Member, error)
 }
 
 // Health is what probes ask.

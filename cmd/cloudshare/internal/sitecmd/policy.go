@@ -62,16 +62,23 @@ func policyCommand(a *cli.App) *cobra.Command {
 		"  cloudshare policy\n  cloudshare policy set --policy FAIRSHARE", get, showPolicy))
 	set := cli.ShowCommand(a, "set", "Change the federation's policy; what is not named stays",
 		"  cloudshare policy set --policy FAIRSHARE --prefer-own=false",
-		func(cmd *cobra.Command, c *client.Client) (wire.Policy, error) {
+		func(cmd *cobra.Command, c *client.Client) (wire.PolicySet, error) {
 			fields, err := policyFields(cmd.Flags())
 			if err != nil {
-				return wire.Policy{}, err
+				return wire.PolicySet{}, err
 			}
 			if len(fields) == 0 {
-				return wire.Policy{}, cli.Usage("nothing to set; see cloudshare policy set --help")
+				return wire.PolicySet{}, cli.Usage("nothing to set; see cloudshare policy set --help")
 			}
-			return c.SetPolicy(cmd.Context(), fields)
-		}, showPolicy)
+			p, err := c.SetPolicy(cmd.Context(), fields)
+			if err == nil && p.Motion != nil {
+				a.Note("nothing has changed yet: %s", cli.Outcome(*p.Motion))
+			}
+			return p, err
+		}, func(w io.Writer, p wire.PolicySet) { showPolicy(w, p.Policy) })
+	set.Long = `Change the federation's policy; what is not named stays. More than half of the
+electors must agree (cloudshare members shows who they are): until then the
+change is a motion (cloudshare motions), and the policy stays as it is.`
 	policyFlags(set.Flags())
 	get1 := a.Readable(cli.ShowCommand(a, "get", "Show the federation's policy", "  cloudshare policy get", get, showPolicy))
 	cmd.AddCommand(get1, set)

@@ -18,14 +18,29 @@ func (r *Replica) OnRoster(tell func(index uint64, c roster.Contents)) {
 	r.tellRoster()
 }
 
+// OnGossip has a function told the key of gossip, and who the members are, as OnRoster does. It must not block, nor
+// read the replica.
+func (r *Replica) OnGossip(tell func(key roster.GossipKey, members []*roster.Member)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.onGossip, r.told = tell, 0
+	r.tellRoster()
+}
+
 // tellRoster is called after each change of the state. REQUIRES: r.mu held.
 func (r *Replica) tellRoster() {
 	at := r.state.RosterChanged()
-	if at == r.told || r.onRoster == nil {
+	if at == r.told || r.onRoster == nil && r.onGossip == nil {
 		return
 	}
 	r.told = at
-	r.onRoster(at, r.state.Roster())
+	c := r.state.Roster()
+	if r.onRoster != nil {
+		r.onRoster(at, c)
+	}
+	if r.onGossip != nil {
+		r.onGossip(c.Gossip, c.Members)
+	}
 }
 
 // MayVote implements coord.Electoral: in a federation without a roster all may.

@@ -30,10 +30,10 @@ type GossipKeyEvent command.GossipKey
 
 func (GossipKeyEvent) isEvent() {}
 
-// changes are those of the federation that this broker has proposed and that are being
-// ordered: a leader's verdicts, a newer apply version, a key of gossip, and what people want of the federation. A broker that is not
-// registered has no numbers for commands: it judges nobody, raises nothing and makes no keys, and the
-// leadership goes to another one (fitness.go).
+// changes are those of the federation that this broker has proposed and that are being ordered: a leader's verdicts, a
+// newer apply version, a key of gossip, and what people want of the federation. A broker that is not registered has no
+// numbers for commands: it judges nobody, raises nothing and makes no keys, and the leadership goes to another one
+// (fitness.go).
 type changes struct {
 	out     *turn.Outbox
 	judging map[coord.Renewal]bool // verdicts being ordered

@@ -39,7 +39,7 @@ type Replica struct {
 	onRoster func(index uint64, c roster.Contents)
 	told     uint64
 	// onGossip is told the key of gossip with it.
-	onGossip func(key roster.GossipKey, members []*roster.Member)
+	onGossip func(roster.GossipKey)
 	// numbered is the numbering of the last job with indices that told something.
 	numbered struct {
 		job     command.JobID

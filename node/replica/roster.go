@@ -18,9 +18,9 @@ func (r *Replica) OnRoster(tell func(index uint64, c roster.Contents)) {
 	r.tellRoster()
 }
 
-// OnGossip has a function told the key of gossip, and who the members are, as OnRoster does. It must not block, nor
-// read the replica.
-func (r *Replica) OnGossip(tell func(key roster.GossipKey, members []*roster.Member)) {
+// OnGossip has a function told the key of gossip, at least now and after each entry that changed it. It must not
+// block, nor read the replica.
+func (r *Replica) OnGossip(tell func(roster.GossipKey)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.onGossip, r.told = tell, 0
@@ -34,12 +34,11 @@ func (r *Replica) tellRoster() {
 		return
 	}
 	r.told = at
-	c := r.state.Roster()
 	if r.onRoster != nil {
-		r.onRoster(at, c)
+		r.onRoster(at, r.state.Roster())
 	}
 	if r.onGossip != nil {
-		r.onGossip(c.Gossip, c.Members)
+		r.onGossip(r.state.GossipKey())
 	}
 }
 

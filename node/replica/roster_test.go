@@ -21,7 +21,7 @@ func TestRosterIsTold(t *testing.T) {
 	tell := func(_ uint64, c roster.Contents) { told = append(told, c) }
 	r.OnRoster(tell)
 	var gossip []uint64 // generations
-	r.OnGossip(func(key roster.GossipKey, _ []*roster.Member) { gossip = append(gossip, key.Generation) })
+	r.OnGossip(func(key roster.GossipKey) { gossip = append(gossip, key.Generation) })
 	founder := signature.Key{1}
 	apply := func(id command.ID, body command.Body) {
 		t.Helper()

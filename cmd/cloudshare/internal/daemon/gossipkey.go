@@ -1,47 +1,33 @@
 package daemon
 
 import (
-	"sync/atomic"
-
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/membership"
+	"github.com/cloudshare/cloudshare/node/coord/truststore"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
-// gossipMembers is whose gossip is believed: that of members, by the newest roster that this broker knows of. As long
-// as it knows none, that is everybody's.
-type gossipMembers struct {
-	known atomic.Pointer[map[string]bool]
-}
-
-// Known implements membership.Config's.
-func (m *gossipMembers) Known(site string) bool {
-	known := m.known.Load()
-	return known == nil || (*known)[site]
-}
-
-func (m *gossipMembers) set(members []*roster.Member) {
-	known := make(map[string]bool, len(members))
-	for _, x := range members {
-		if !x.Banned {
-			known[x.Site] = true
-		}
+// gossipOf returns whose gossip is believed: that of members which are not banned or denied. As long as nobody is
+// known, that is everybody's.
+func gossipOf(trust *truststore.Store) func(site string) bool {
+	return func(site string) bool {
+		key, member := trust.Key(site)
+		return member && !trust.Find(key).Banned || len(trust.Roster().Members) == 0
 	}
-	m.known.Store(&known)
 }
 
-// followRoster has gossip use the newest key by the state, and believe the members.
-func followRoster(r *replica.Replica, g *membership.Gossip, m *gossipMembers, log zerolog.Logger) {
-	r.OnGossip(func(key roster.GossipKey, members []*roster.Member) {
-		m.set(members)
+// followGossipKey has gossip use the newest key by the state.
+func followGossipKey(r *replica.Replica, g *membership.Gossip, log zerolog.Logger) {
+	r.OnGossip(func(key roster.GossipKey) {
 		if key.Generation == 0 {
 			return
 		}
 		if err := g.SetKey(key.Generation, key.Key[:]); err != nil {
-			log.Warn().Err(err).Uint64("generation", key.Generation).Msg("gossip: the next key is not in use: restart the broker")
+			log.Warn().Err(err).Uint64("generation", key.Generation).
+				Msg("gossip: the next key is not in use: restart the broker")
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm/roster"
+	"github.com/cloudshare/cloudshare/node/coord/truststore"
+	"github.com/cloudshare/cloudshare/node/identity"
 )
 
 // TestGossipSeedsAreKept: a broker whose state is not there yet knows the gossip
@@ -58,14 +60,25 @@ func TestGossipKeyIsKept(t *testing.T) {
 	}
 }
 
-// TestGossipOfMembersIsBelieved: everybody's as long as there is no roster; never a banned site's.
+// TestGossipOfMembersIsBelieved: everybody's as long as there is no roster; never a banned or denied site's.
 func TestGossipOfMembersIsBelieved(t *testing.T) {
-	var m gossipMembers
-	if !m.Known("a") {
+	trust, err := truststore.Open(filepath.Join(t.TempDir(), "roster"), []string{"denied"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := gossipOf(trust)
+	if !known("a") {
 		t.Error("without a roster a is not believed")
 	}
-	m.set([]*roster.Member{{Site: "a"}, {Site: "b", Banned: true}})
-	if !m.Known("a") || m.Known("b") || m.Known("c") {
+	var members []truststore.Entry
+	for i, site := range []string{"a", "banned", "denied"} {
+		key := identity.FromSeed([32]byte{byte(i)}).Public()
+		members = append(members, truststore.Entry{Site: site, Key: key, Banned: site == "banned"})
+	}
+	if err = trust.Update(truststore.Roster{Federation: [16]byte{1}, Index: 1, Members: members}); err != nil {
+		t.Fatal(err)
+	}
+	if !known("a") || known("banned") || known("denied") || known("stranger") {
 		t.Error("want a alone")
 	}
 }

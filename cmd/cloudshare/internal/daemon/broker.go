@@ -112,7 +112,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if p.handlers, err = openHandlers(cfg, p.log.Federation(), p.outputs, log); err != nil {
 		return err
 	}
-	if p.hints, err = openGossip(cfg, p.log, replica, log); err != nil {
+	if p.hints, err = openGossip(cfg, p.log, replica, p.member.Trust, log); err != nil {
 		return err
 	}
 	seen.gossip.Store(p.hints.gossip)

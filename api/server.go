@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"time"
 
@@ -44,6 +45,10 @@ type Config struct {
 	// Federation is the id by which brokers tell theirs from others; "" = not told.
 	Federation string
 	Contacts   Contacts // nil = nobody checks addresses
+	// Peers brings the connections of other sites' brokers, each with a method PeerSite; DialPeer opens one to the
+	// broker of a site at its peer address, and fails if another one answers there. nil: there is no way to or from them.
+	Peers    net.Listener
+	DialPeer func(ctx context.Context, site, addr string) (net.Conn, error)
 	// Misdialed returns what to answer to a connection that begins so, since it means
 	// another port of the broker; nil: it does not. May be nil.
 	Misdialed func(first [4]byte) []byte
@@ -103,7 +108,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	read := reads.New(b, s.waiters, stop)
 	pages := &pages{waiters: s.waiters, followers: s.followers}
 	s.peers = peers.New(peers.Config{
-		Site: b.Site, Federation: cfg.Federation, Timeout: cfg.PeerTimeout, Blocks: reads.IsBlocking,
+		Site: b.Site, Federation: cfg.Federation, Dial: cfg.DialPeer, Timeout: cfg.PeerTimeout, Blocks: reads.IsBlocking,
 		Patience: reads.MaxWait,
 		Waiters:  s.waiters, Stop: stop, Refuse: pages.refuse, Log: logger,
 	})
@@ -117,7 +122,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
 		Log: logger,
 	})
-	pages.api, pages.web = s.api, web.New(newSource(&cfg, b, out, stop))
+	pages.api, pages.web = s.api, web.New(newSource(&cfg, b, out, s.peers, stop))
 
 	jobs.New(jobs.Config{
 		Broker: b, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
@@ -139,7 +144,7 @@ func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 	return &Server{
 		transport: transport.New(transport.Config{
 			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
-			Misdialed: cfg.Misdialed,
+			Misdialed: cfg.Misdialed, Peers: cfg.Peers, From: peers.From,
 		}, logger),
 		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages"),
 		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs"),
@@ -149,7 +154,7 @@ func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 
 // Start listens and serves in the background. The error says which address
 // could not be taken.
-func (s *Server) Start() error { return s.transport.Start(s.api) }
+func (s *Server) Start() error { return s.transport.Start(s.api, s.api) }
 
 // Addr returns the address that Start took, "" before.
 func (s *Server) Addr() string { return s.transport.Addr() }

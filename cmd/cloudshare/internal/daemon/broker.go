@@ -143,12 +143,13 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 
 // serve opens the API first: its port is part of what the broker registers.
 func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.Logger) error {
-	contacts := contact.New(newContactConfig(cfg, p.log.Federation(), p.broker, log))
+	contacts := contact.New(newContactConfig(cfg, p.log, p.broker, log))
 	reg := newRegistry(p.broker, p.handlers, p.outputs, p.records)
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent,
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
+		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
 	}, p.broker, reg, log)
 	if err := server.Start(); err != nil {

@@ -3,7 +3,10 @@ package api
 import (
 	"context"
 	"net"
+	"net/http/httptest"
 	"sync"
+
+	"github.com/cloudshare/cloudshare/api/internal/peers"
 )
 
 // peerAddrs are where the servers of a test are reached by other brokers.
@@ -31,3 +34,14 @@ func (l peerListener) Accept() (net.Conn, error) {
 type peerConn struct{ net.Conn }
 
 func (peerConn) PeerSite() string { return "site-1" }
+
+// askAsPeer answers one request of site-1's broker without a network.
+func askAsPeer(s *Server, method, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r.WithContext(peers.From(r.Context(), peerConn{})))
+	return w
+}

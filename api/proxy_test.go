@@ -146,16 +146,20 @@ func expect(t *testing.T, s *Server, name string) {
 	}
 }
 
-// TestForeignHops: what a client writes into the header cannot make brokers
-// pass a request on forever.
+// TestForeignHops: what a broker writes into the header cannot make brokers pass a
+// request on forever, and what a client writes there is nothing.
 func TestForeignHops(t *testing.T) {
 	f := newFake("site-1")
 	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: "127.0.0.1:1", Role: "owner"}
 	s := newServer(f)
 	for _, hops := range []string{"2", "-1", "99999999999999999999", "x"} {
-		w := ask(s, "GET", "/v1/jobs/site-2.1", "", "", wire.HeaderHops, hops)
+		w := askAsPeer(s, "GET", "/v1/jobs/site-2.1", wire.HeaderHops, hops)
 		if w.Code != 503 || !strings.Contains(w.Body.String(), "passed on") {
 			t.Errorf("hops %q: %d %s", hops, w.Code, w.Body)
+		}
+		w = ask(s, "GET", "/v1/jobs/site-2.1", "", "", wire.HeaderHops, hops)
+		if w.Code != 503 || !strings.Contains(w.Body.String(), "connection refused") {
+			t.Errorf("a client's hops %q count: %d %s", hops, w.Code, w.Body)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (c *Client) Ask(ctx context.Context, method string, at *node.ElsewhereError
 	if at.Peer == "" {
 		return nil, errors.New("its address is not known")
 	}
-	u.Scheme, u.Host = "http", at.Site
+	u.Scheme, u.Host = "http", hostOf(at)
 	req, err := http.NewRequestWithContext(meaning(ctx, at), method, u.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("its name %.63q is malformed", at.Site)
@@ -32,6 +32,7 @@ func (c *Client) Ask(ctx context.Context, method string, at *node.ElsewhereError
 	for name, values := range header {
 		req.Header[name] = values
 	}
+	req.Host = at.Site
 	req.Header.Set(wire.HeaderHops, strconv.Itoa(hops))
 	req.Header.Set(wire.HeaderMeans, c.means(at.Site))
 	res, err := c.transport.RoundTrip(req)

@@ -25,7 +25,8 @@ func (c *Client) newProxy() *httputil.ReverseProxy {
 		ErrorLog:      transport.NewErrorLog(c.cfg.Log),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			e := meant(r.In.Context())
-			r.SetURL(&url.URL{Scheme: "http", Host: e.Site})
+			r.SetURL(&url.URL{Scheme: "http", Host: hostOf(e)})
+			r.Out.Host = e.Site
 			keepOnly(r.Out.Header, forwarded)
 			r.Out.Header.Set(wire.HeaderHops, strconv.Itoa(hops(r.In)+1))
 			r.Out.Header.Set(wire.HeaderMeans, c.means(e.Site))

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node"
@@ -15,8 +17,16 @@ import (
 // elsewhereKey carries the *node.ElsewhereError of a request to another broker.
 type elsewhereKey struct{}
 
-// meaning says whom a request is for: its URL names the site alone, so that no connection to one site is ever used for
-// another one that has registered the same address.
+// hostOf is the host of a request's URL, by which connections are kept: the site, so that none is ever used for another
+// one that has registered the same address, and as its port a number of the address, so that none to a former address is
+// used. It is never looked up.
+func hostOf(at *node.ElsewhereError) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(at.Peer)) // never fails
+	return at.Site + ":" + strconv.Itoa(1+int(sum.Sum32()%0xffff))
+}
+
+// meaning says whom a request is for.
 func meaning(ctx context.Context, at *node.ElsewhereError) context.Context {
 	return context.WithValue(ctx, elsewhereKey{}, at)
 }

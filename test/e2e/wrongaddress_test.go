@@ -76,7 +76,7 @@ func TestWrongAdvertiseIsTold(t *testing.T) {
 	awaitEnd(t, three.Site, id)
 	three.End(syscall.SIGTERM)
 	three.Launch("--advertise", "127.99.99.99")
-	const remedy = "correct `advertise` or `http` of site-3 and restart it"
+	const remedy = "correct `advertise` or `peer` of site-3 and restart it"
 	logged(one, "WRN", "a site's API is not reached", "127.99.99.99:", remedy)
 	logged(three, "WRN", "does not reach this broker's API", "127.99.99.99:", remedy)
 	logged(three, "WRN", "gossip: others hear nobody", "127.99.99.99:", "correct `advertise` or `gossip` here")

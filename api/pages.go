@@ -36,9 +36,12 @@ type pages struct {
 }
 
 // newSource says what the pages stand on.
-func newSource(cfg *Config, b Broker, o *outputs.Outputs, others *peers.Client, stop *transport.Stop) web.Config {
+func newSource(
+	cfg *Config, b Broker, o *outputs.Outputs, others *peers.Client, stop *transport.Stop,
+) web.Config {
 	out := web.Config{
-		Source: pageSource{b, o, others}, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem, Stopping: stop.Begun(),
+		Source: pageSource{b, o, others}, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem,
+		Stopping:   stop.Begun(),
 		MaxStreams: cfg.MaxWaiters + cfg.MaxFollowers, // stayed refuses before
 	}
 	if cfg.Recent != nil {

@@ -146,9 +146,10 @@ func specOf(s *wire.Spec) jobspec.Spec {
 // taskOf reads what another broker says of a task.
 func taskOf(t *wire.Task) node.Task {
 	out := node.Task{
-		Index: t.Index, State: problem.OneLine(t.State), Reason: problem.OneLine(t.Reason), Site: problem.OneLine(t.Site),
-		Machine: problem.OneLine(t.Machine), Attempt: t.Attempt, Token: t.Token, StartedAt: moment(t.StartedAt),
-		EndedAt: moment(t.EndedAt), Run: -1, ExitCode: t.ExitCode, Signal: t.Signal, Position: t.Index,
+		Index: t.Index, State: problem.OneLine(t.State), Reason: problem.OneLine(t.Reason),
+		Site: problem.OneLine(t.Site), Machine: problem.OneLine(t.Machine), Attempt: t.Attempt,
+		Token: t.Token, StartedAt: moment(t.StartedAt), EndedAt: moment(t.EndedAt),
+		Run: -1, ExitCode: t.ExitCode, Signal: t.Signal, Position: t.Index,
 		Unrecorded: t.Attempt == 0 && t.EndedAt != nil,
 	}
 	if t.RunMs != nil && *t.RunMs >= 0 && *t.RunMs < int64(maxRun/time.Millisecond) {

@@ -46,7 +46,8 @@ type Config struct {
 	Federation string
 	Contacts   Contacts // nil = nobody checks addresses
 	// Peers brings the connections of other sites' brokers, each with a method PeerSite; DialPeer opens one to the
-	// broker of a site at its peer address, and fails if another one answers there. nil: there is no way to or from them.
+	// broker of a site at its peer address, and fails if another one answers there. nil: there is no way to or from
+	// them.
 	Peers    net.Listener
 	DialPeer func(ctx context.Context, site, addr string) (net.Conn, error)
 	// Misdialed returns what to answer to a connection that begins so, since it means
@@ -108,9 +109,9 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	read := reads.New(b, s.waiters, stop)
 	pages := &pages{waiters: s.waiters, followers: s.followers}
 	s.peers = peers.New(peers.Config{
-		Site: b.Site, Federation: cfg.Federation, Dial: cfg.DialPeer, Timeout: cfg.PeerTimeout, Blocks: reads.IsBlocking,
-		Patience: reads.MaxWait,
-		Waiters:  s.waiters, Stop: stop, Refuse: pages.refuse, Log: logger,
+		Site: b.Site, Federation: cfg.Federation, Dial: cfg.DialPeer, Timeout: cfg.PeerTimeout,
+		Blocks: reads.IsBlocking, Patience: reads.MaxWait,
+		Waiters: s.waiters, Stop: stop, Refuse: pages.refuse, Log: logger,
 	})
 	s.api = rest.New(cfg.Version, &gate{
 		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)),

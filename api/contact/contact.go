@@ -44,7 +44,8 @@ type Config struct {
 	// Sites returns the sites that are present now.
 	Sites  func() []Site
 	Logger zerolog.Logger
-	// Dial connects to a site's broker at its peer address, and fails if another one answers there; nil: nobody is asked.
+	// Dial connects to a site's broker at its peer address, and fails if another one answers there; nil: nobody is
+	// asked.
 	Dial func(ctx context.Context, site, addr string) (net.Conn, error)
 
 	// Patience is how long a site that is present may be silent: it may just have

@@ -51,7 +51,8 @@ func keepOnly(h http.Header, names map[string]bool) {
 // harmless returns an answer of another broker without what it may not say to a client of this one. No trailers
 // follow its body.
 func harmless(res *http.Response) (*http.Response, error) {
-	if res.StatusCode < 200 || res.StatusCode >= 300 && res.StatusCode < 400 && res.StatusCode != http.StatusNotModified {
+	redirects := res.StatusCode/100 == 3 && res.StatusCode != http.StatusNotModified
+	if res.StatusCode < http.StatusOK || redirects {
 		return nil, fmt.Errorf("%w: it answers %d, which no broker does", errOtherBroker, res.StatusCode)
 	}
 	out := *res

@@ -17,9 +17,9 @@ import (
 // elsewhereKey carries the *node.ElsewhereError of a request to another broker.
 type elsewhereKey struct{}
 
-// hostOf is the host of a request's URL, by which connections are kept: the site, so that none is ever used for another
-// one that has registered the same address, and as its port a number of the address, so that none to a former address is
-// used. It is never looked up.
+// hostOf is the host of a request's URL, by which connections are kept: the site, so that none is ever used for
+// another one that has registered the same address, and as its port a number of the address, so that none to a former
+// address is used. It is never looked up.
 func hostOf(at *node.ElsewhereError) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(at.Peer)) // never fails

@@ -47,7 +47,10 @@ type Server struct {
 
 // New builds a server that does not listen yet.
 func New(cfg Config, logger zerolog.Logger) *Server {
-	s := &Server{Stop: newStop(), cfg: cfg, log: logger, conns: newConns(cfg.MaxConns - cfg.MaxConns/8), peers: newPeers(&cfg, logger)}
+	s := &Server{
+		Stop: newStop(), cfg: cfg, log: logger, conns: newConns(cfg.MaxConns - cfg.MaxConns/8),
+		peers: newPeers(&cfg, logger),
+	}
 	s.http = &http.Server{
 		ReadHeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
 		MaxHeaderBytes: 64 << 10, ConnState: s.conns.changed, ErrorLog: NewErrorLog(logger),

@@ -197,7 +197,9 @@ func (t *connections) greet(a *accepted, p Preamble) (victim *accepted, ok bool)
 		among = func(o *accepted) bool { return o.kind != 0 }
 	}
 	if among != nil {
-		victim = t.firstToYield(t.all, func(o *accepted) bool { return among(o) && !(boundsOf(o.kind).stays && o.asked.Load()) })
+		victim = t.firstToYield(t.all, func(o *accepted) bool {
+			return among(o) && !(boundsOf(o.kind).stays && o.asked.Load())
+		})
 		if victim == nil || mutated("no-silent-eviction") {
 			return nil, false
 		}

@@ -70,7 +70,7 @@ var ErrOtherSite = errors.New("another site answers there")
 var ErrNoPeerPort = errors.New("that is no peer port")
 
 // Misdialed returns what another port of a broker, described by port, answers to a
-// connection that begins with these bytes: nothing unless they begin a Preamble, or TLS. Neither port speaks TLS itself.
+// connection that begins with these bytes: nothing unless they begin a Preamble, or TLS, which neither port speaks.
 func Misdialed(port string) func(first [4]byte) []byte {
 	port = port[:min(len(port), 255)]
 	return func(first [4]byte) []byte {

@@ -60,7 +60,8 @@ func TestOtherPortsBehindTLS(t *testing.T) {
 		"a member without keys": {plain, ErrNoKeysThere, "another federation"},
 	} {
 		_, err := s.dial(s.keys["b"], "b", Peer{Site: "a", Addr: c.addr}, KindForward)
-		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

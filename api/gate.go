@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/auth"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/reads"
@@ -23,6 +24,7 @@ type gate struct {
 	}
 	transport *transport.Server
 	guard     *transport.Guard
+	auth      *auth.Auth
 	bodies    *transport.Bodies
 	writers   *transport.Writers
 	reads     *reads.Reads
@@ -55,10 +57,13 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 	}
 }
 
-// Admit implements rest.Gate: it refuses what other people's web pages ask, and what is
-// meant for another broker, and unpacks bodies.
+// Admit implements rest.Gate: it refuses what other people's web pages ask, who has no
+// token, and what is meant for another broker, and unpacks bodies.
 func (g *gate) Admit(w http.ResponseWriter, r *http.Request) error {
 	if err := g.guard.Admit(r); err != nil {
+		return err
+	}
+	if err := g.auth.Admit(r); err != nil {
 		return err
 	}
 	if err := g.peers.CheckMeant(r); err != nil {

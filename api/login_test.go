@@ -9,7 +9,9 @@ import (
 )
 
 // browse asks as a browser does that shows pages.
-func (g *guarded) browse(method, target, body string, cookies []*http.Cookie, headers ...string) *httptest.ResponseRecorder {
+func (g *guarded) browse(
+	method, target, body string, cookies []*http.Cookie, headers ...string,
+) *httptest.ResponseRecorder {
 	g.t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Host = "127.0.0.1:7700"
@@ -43,9 +45,10 @@ func TestLogin(t *testing.T) {
 	if at := w.Header().Get("Location"); w.Code != http.StatusSeeOther || at != "/login?next=%2Fjobs%3Fq%3Da%2Bb" {
 		t.Fatalf("without a session: %d %q", w.Code, at)
 	}
-	if w = g.browse("GET", w.Header().Get("Location"), "", nil); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `value="/jobs?q=a&#43;b"`) ||
-		strings.Contains(w.Body.String(), "sse-connect") {
-		t.Fatalf("the login page: %d %s", w.Code, w.Body)
+	w = g.browse("GET", w.Header().Get("Location"), "", nil)
+	if page := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(page, `value="/jobs?q=a&#43;b"`) ||
+		strings.Contains(page, "sse-connect") {
+		t.Fatalf("the login page: %d %s", w.Code, page)
 	}
 	w = g.logIn(" "+g.token+"\n", "/jobs?q=a+b")
 	cookies := w.Result().Cookies()
@@ -53,7 +56,8 @@ func TestLogin(t *testing.T) {
 		t.Fatalf("log in: %d %v", w.Code, w.Header())
 	}
 	c := cookies[0]
-	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge != 12*3600 || c.Domain != "" || len(c.Value) < 26 {
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 12*3600 ||
+		len(c.Value) < 26 {
 		t.Errorf("cookie %+v", c)
 	}
 	for _, path := range []string{"/", "/jobs", "/timeline", "/metrics", "/v1/status"} {
@@ -117,7 +121,8 @@ func TestNextIsLocal(t *testing.T) {
 func TestWrongLogin(t *testing.T) {
 	g := newGuarded(t)
 	w := g.logIn(g.token[:20], "/jobs")
-	if page := w.Body.String(); w.Code != http.StatusUnauthorized || !strings.Contains(page, "mistyped") || !strings.Contains(page, `value="/jobs"`) ||
+	page := w.Body.String()
+	if w.Code != http.StatusUnauthorized || !strings.Contains(page, "mistyped") || !strings.Contains(page, `value="/jobs"`) ||
 		len(w.Result().Cookies()) != 0 || strings.Contains(page, g.token[13:20]) {
 		t.Errorf("%d %s", w.Code, page)
 	}

@@ -137,7 +137,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	guest, in := p.guest(r)
 	var out bytes.Buffer
 	err := templates[v.template].ExecuteTemplate(&out, part, screen{
-		Guest: guest, In: in, Tab: name, Tabs: tabs, Site: p.cfg.Source.Site(), Version: p.cfg.Version, Self: self(r.URL), Since: since,
+		Guest: guest, In: in, Tab: name, Tabs: tabs, Site: p.cfg.Source.Site(), Version: p.cfg.Version,
+		Self: self(r.URL), Since: since,
 		Query: query, Now: p.cfg.Now(), outdated: p.outdated(), Data: v.data,
 	})
 	if err != nil {

@@ -39,7 +39,8 @@ func TestLifeOfAToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []*Store{s, again} {
-		if got, err := s.Find(text); err != nil || got.ID != made.ID || got.Role != Operator || !got.Created.Equal(made.Created) {
+		got, err := s.Find(text)
+		if err != nil || got.ID != made.ID || got.Role != Operator || !got.Created.Equal(made.Created) {
 			t.Errorf("Find = %+v, %v", got, err)
 		}
 		if got, err := s.ByID(made.ID); err != nil || got.Name != "ci" {

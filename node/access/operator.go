@@ -23,15 +23,22 @@ func OpenIn(dataDir string) (*Store, error) {
 	}
 	// The text comes first: after a crash between the two there would be a token that nobody has.
 	id, text := newText()
-	path := filepath.Join(dataDir, OperatorFile)
-	if err = writeFile(path, []byte(text+"\n")); err != nil {
-		return nil, fmt.Errorf("write the operator's token: %w", err)
+	if err = WriteText(filepath.Join(dataDir, OperatorFile), text); err != nil {
+		return nil, err
 	}
 	if _, err = s.adopt(id, text, "operator", Operator, time.Time{}); err != nil {
 		return nil, err
 	}
 	s.made = true
 	return s, nil
+}
+
+// WriteText writes the text of a token into a file that only its owner may read.
+func WriteText(path, text string) error {
+	if err := writeFile(path, []byte(text+"\n")); err != nil {
+		return fmt.Errorf("write the API's token: %w", err)
+	}
+	return nil
 }
 
 // ReadText reads the text of a token from a file, without the line's end.

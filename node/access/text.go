@@ -40,6 +40,12 @@ func newText() (id, text string) {
 	return id, armor.Encode(body, nil)
 }
 
+// Check reports whether a text may be a token of some broker: ErrNoToken, ErrMistyped or nil.
+func Check(text string) error {
+	_, _, err := parse(text)
+	return err
+}
+
 // parse returns the ID of a text and the hash that is kept of it. Spaces, line breaks, quotes and capitals, which
 // others put into it, do not matter.
 func parse(text string) (id string, hash [sha256.Size]byte, err error) {

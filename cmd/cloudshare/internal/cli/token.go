@@ -12,6 +12,8 @@ import (
 
 // TokenVariable holds the text of a token for the broker at --addr. CLOUDSHARE_TOKEN is something else: the fence of a
 // task's attempt.
+//
+// With _FILE after it, it names a file.
 const TokenVariable = "CLOUDSHARE_API_TOKEN"
 
 // ClientOf returns a client of the broker at addr, with its token if one is known.
@@ -40,6 +42,9 @@ func (a *App) Token(addr string) (string, error) {
 			}
 			return text, nil
 		}
+		if path := a.getenv(TokenVariable + "_FILE"); path != "" {
+			return readToken(path)
+		}
 	}
 	return a.Contexts().Token(addr)
 }
@@ -48,7 +53,7 @@ func (a *App) Token(addr string) (string, error) {
 func readToken(path string) (string, error) {
 	text, err := access.ReadText(path)
 	if err != nil {
-		return "", Usage("--token-file: %w", err)
+		return "", Usage("%w", err)
 	}
 	return text, nil
 }

@@ -49,6 +49,9 @@ func TestWhichToken(t *testing.T) {
 	}
 	want("another address", "http://127.0.0.1:7702", "")
 	want("another scheme", "https://127.0.0.1:7700", "")
+	byEnv, byEnvText := tokenFile(t)
+	env["CLOUDSHARE_API_TOKEN_FILE"] = byEnv
+	want("file in the environment", DefaultAddr, byEnvText)
 	env["CLOUDSHARE_API_TOKEN"] = envText
 	want("environment", DefaultAddr, envText)
 	a.TokenFile = byFlag

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/auth"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/reads"
@@ -23,6 +24,7 @@ type gate struct {
 	}
 	transport *transport.Server
 	guard     *transport.Guard
+	auth      *auth.Auth
 	bodies    *transport.Bodies
 	writers   *transport.Writers
 	reads     *reads.Reads
@@ -58,17 +60,24 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 	}
 }
 
-// Admit implements rest.Gate: it refuses what other people's web pages ask, and what is
-// meant for another broker, and unpacks bodies.
+// Admit implements rest.Gate: it refuses what other people's web pages ask, who has no
+// token, and what is meant for another broker, and unpacks bodies.
 func (g *gate) Admit(w http.ResponseWriter, r *http.Request) error {
-	admit := g.guard.Admit
-	if peers.FromSite(r.Context()) != "" {
-		admit = g.peers.Admit
-	}
-	if err := admit(r); err != nil {
+	if err := g.admitAsker(r); err != nil {
 		return err
 	}
 	return g.bodies.Decode(w, r)
+}
+
+// admitAsker judges a client by its token, and another broker, whose key was proven, by what it asks.
+func (g *gate) admitAsker(r *http.Request) error {
+	if peers.FromSite(r.Context()) != "" {
+		return g.peers.Admit(r)
+	}
+	if err := g.guard.Admit(r); err != nil {
+		return err
+	}
+	return g.auth.Admit(r)
 }
 
 // Refuse implements rest.Gate: whoever asks for a page is refused by one.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/auth"
 	"github.com/cloudshare/cloudshare/api/internal/outputs"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
@@ -33,15 +34,17 @@ type pages struct {
 	api                *rest.API
 	waiters, followers *transport.Places
 	web                *web.Pages
+	auth               *auth.Auth
+	bodies             *transport.Bodies
 }
 
 // newSource says what the pages stand on.
 func newSource(
-	cfg *Config, b Broker, o *outputs.Outputs, others *peers.Client, stop *transport.Stop,
+	cfg *Config, b Broker, o *outputs.Outputs, others *peers.Client, who *auth.Auth, stop *transport.Stop,
 ) web.Config {
 	out := web.Config{
 		Source: pageSource{b, o, others}, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem,
-		Stopping:   stop.Begun(),
+		Stopping: stop.Begun(), Sessions: who,
 		MaxStreams: cfg.MaxWaiters + cfg.MaxFollowers, // stayed refuses before
 	}
 	if cfg.Recent != nil {
@@ -65,6 +68,26 @@ func (g *pages) register() {
 				}
 			})
 	}
+	g.api.Page(http.MethodPost, auth.PathLogin, false, g.logIn)
+}
+
+// maxLogin bounds the form of the login page, in bytes.
+const maxLogin = 16 << 10
+
+// logIn reads the form of the login page.
+func (g *pages) logIn(w http.ResponseWriter, r *http.Request, _ func(string) string) {
+	r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
+	if r.ContentLength < 0 || r.ContentLength > maxLogin {
+		w.Header().Set("Connection", "close") // of the body nothing is read
+		g.refuse(w, r, problem.OfStatus(http.StatusRequestEntityTooLarge, "it may have 16 KiB, and must say how many it has"))
+		return
+	}
+	body, err := g.bodies.Read(w, r)
+	if err != nil {
+		g.refuse(w, r, problem.Of(err))
+		return
+	}
+	g.web.LogIn(w, r, body)
 }
 
 // stayed is followed for the pages' streams.
@@ -94,10 +117,16 @@ func wantsPage(r *http.Request) bool {
 // refuse answers with a problem in the form that the client asked in.
 func (g *pages) refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
 	if r.Context().Value(pageKey{}) == nil {
+		if p.Status == http.StatusUnauthorized && r.Header.Get("HX-Request") == "true" {
+			web.AskToLogIn(w, r)
+		}
 		p.Write(w)
 		return
 	}
 	p.SetHeaders(w.Header())
+	if p.Status == http.StatusUnauthorized && web.AskToLogIn(w, r) {
+		return
+	}
 	g.web.Refuse(w, r, web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail})
 }
 

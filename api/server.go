@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/internal/auth"
 	"github.com/cloudshare/cloudshare/api/internal/jobs"
 	"github.com/cloudshare/cloudshare/api/internal/members"
 	"github.com/cloudshare/cloudshare/api/internal/outputs"
@@ -50,6 +51,7 @@ type Config struct {
 	// them.
 	Peers    net.Listener
 	DialPeer func(ctx context.Context, site, addr string) (net.Conn, error)
+	Access   Access // nil = everybody may ask: for tests alone
 	// Misdialed returns what to answer to a connection that begins so, since it means
 	// another port of the broker; nil: it does not. May be nil.
 	Misdialed func(first [4]byte) []byte
@@ -93,6 +95,7 @@ func orElse[T comparable](v *T, d T) {
 type Server struct {
 	transport *transport.Server
 	api       *rest.API
+	pages     *pages
 	peers     *peers.Client
 	// waiters are event streams, blocking reads and open pages; followers follow logs;
 	// slow are bodies that come slowly.
@@ -107,23 +110,24 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	stop, metrics := s.transport.Stop, newMetrics(reg)
 	bodies := transport.NewBodies(cfg.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow)
 	read := reads.New(b, s.waiters, stop)
-	pages := &pages{waiters: s.waiters, followers: s.followers}
+	who := auth.New(cfg.Access)
+	s.pages = &pages{waiters: s.waiters, followers: s.followers, auth: who, bodies: bodies}
 	s.peers = peers.New(peers.Config{
 		Site: b.Site, Federation: cfg.Federation, Dial: cfg.DialPeer, Timeout: cfg.PeerTimeout,
 		Blocks: reads.IsBlocking, Patience: reads.MaxWait,
-		Waiters: s.waiters, Stop: stop, Refuse: pages.refuse, Log: logger,
+		Waiters: s.waiters, Stop: stop, Refuse: s.pages.refuse, Log: logger,
 	})
 	s.api = rest.New(cfg.Version, &gate{
 		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)),
-		bodies:  bodies,
+		auth: who, bodies: bodies,
 		writers: transport.NewWriters(cfg.BodyTimeout), reads: read, peers: s.peers, metrics: metrics,
-		refuse: pages.refuse,
+		refuse: s.pages.refuse,
 	}, logger)
 	out := outputs.New(outputs.Config{
 		Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
 		Log: logger,
 	})
-	pages.api, pages.web = s.api, web.New(newSource(&cfg, b, out, s.peers, stop))
+	s.pages.api, s.pages.web = s.api, web.New(newSource(&cfg, b, out, s.peers, who, stop))
 
 	jobs.New(jobs.Config{
 		Broker: b, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
@@ -134,8 +138,9 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	(&events{broker: b, api: s.api, reads: read}).register()
 	(&reports{cfg.Archive, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()
 	out.Register()
-	(&probes{b, s.api, metrics, pages.web}).register()
-	pages.register()
+	(&probes{b, s.api, metrics, s.pages.web}).register()
+	s.pages.register()
+	s.api.Protect(auth.Open)
 	return s
 }
 
@@ -168,5 +173,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// ServeHTTP lets tests and other listeners use the routes.
+// ServeHTTP answers as Start's listener does: whoever asks needs a token.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }
+
+// Handler answers for a listener that has proven who asks, such as that of other sites'
+// brokers: it asks for no token, and its caller decides what may be asked there.
+func (s *Server) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.api.ServeHTTP(w, r.WithContext(auth.Proven(r.Context())))
+	})
+}

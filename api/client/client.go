@@ -41,6 +41,7 @@ const maxAnswer = 256 << 20
 type Client struct {
 	base  *url.URL
 	http  *http.Client
+	token string // "" = none is sent
 	watch *watch // nil: reads are answered at once
 	fresh *fresh // nil: reads are answered however old
 }
@@ -59,6 +60,13 @@ func New(addr string) (*Client, error) {
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}}}, nil
+}
+
+// WithToken returns a client that proves by a token of the broker's site who asks. It shares c's connections.
+func (c *Client) WithToken(token string) *Client {
+	with := *c
+	with.token = token
+	return &with
 }
 
 // Addr returns the broker's base URL.
@@ -84,6 +92,9 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	}
 	for k, v := range header {
 		req.Header[k] = v
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
 )
@@ -170,5 +172,29 @@ func TestBadAddresses(t *testing.T) {
 		if _, err := New(addr); !errors.Is(err, ErrBadAddr) {
 			t.Errorf("New(%q): %v", addr, err)
 		}
+	}
+}
+
+// A client with a token sends it, whatever else it is set to do.
+func TestWithToken(t *testing.T) {
+	var got []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+		_, _ = io.WriteString(w, `{"items":[]}`)
+	}))
+	defer srv.Close()
+	c, err := New(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	with := c.WithToken("cst_x")
+	for _, c := range []*Client{c, with, with.Fresh(-1, nil), with.Watching(time.Second)} {
+		if _, err := c.Sites(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"", "Bearer cst_x", "Bearer cst_x", "Bearer cst_x"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

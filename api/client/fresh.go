@@ -33,7 +33,9 @@ func (c *Client) Fresh(most time.Duration, stale func(Staleness)) *Client {
 	if most >= 0 {
 		f.most = &most
 	}
-	return &Client{base: c.base, http: c.http, watch: c.watch, fresh: f}
+	with := *c
+	with.fresh = f
+	return &with
 }
 
 // query adds what is asked for.

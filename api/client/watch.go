@@ -23,10 +23,9 @@ type watch struct {
 //
 // An answer may be like the last one: what happened need not concern it.
 func (c *Client) Watching(wait time.Duration) *Client {
-	return &Client{
-		base: c.base, http: c.http, fresh: c.fresh,
-		watch: &watch{wait: max(time.Millisecond, wait.Round(time.Millisecond))},
-	}
+	with := *c
+	with.watch = &watch{wait: max(time.Millisecond, wait.Round(time.Millisecond))}
+	return &with
 }
 
 // query adds what a blocking read waits for.

@@ -17,7 +17,7 @@ var templateFiles embed.FS
 // templates holds one set per page: each defines "title" and "body".
 var templates = func() map[string]*template.Template {
 	sets := map[string]*template.Template{}
-	for _, name := range []string{"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "docs", "problem"} {
+	for _, name := range []string{"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "docs", "problem", "login"} {
 		sets[name] = template.Must(template.New("layout.html").Funcs(words).ParseFS(templateFiles,
 			"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	}
@@ -54,6 +54,9 @@ type screen struct {
 	Since   string // place of the newest change that it shows
 	Query   string // in the search field
 	Now     time.Time
+	// Guest says that the page is shown to who has no session: it gets no changes.
+	// In says that there is one, to be ended.
+	Guest, In bool
 	outdated
 	Tabs []tab
 	Data any
@@ -131,9 +134,11 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	if len(query) > maxSearch {
 		query = ""
 	}
+	guest, in := p.guest(r)
 	var out bytes.Buffer
 	err := templates[v.template].ExecuteTemplate(&out, part, screen{
-		Tab: name, Tabs: tabs, Site: p.cfg.Source.Site(), Version: p.cfg.Version, Self: self(r.URL), Since: since,
+		Guest: guest, In: in, Tab: name, Tabs: tabs, Site: p.cfg.Source.Site(), Version: p.cfg.Version,
+		Self: self(r.URL), Since: since,
 		Query: query, Now: p.cfg.Now(), outdated: p.outdated(), Data: v.data,
 	})
 	if err != nil {
@@ -149,6 +154,15 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	h.Set("Content-Length", strconv.Itoa(out.Len()))
 	w.WriteHeader(max(v.status, http.StatusOK))
 	_, _ = w.Write(out.Bytes()) // the client may be gone
+}
+
+// guest says whether a request comes without a session that it would need, or with one.
+func (p *Pages) guest(r *http.Request) (guest, in bool) {
+	if p.cfg.Sessions == nil || !p.cfg.Sessions.On() {
+		return false, false
+	}
+	in = p.cfg.Sessions.LoggedIn(r)
+	return !in, in
 }
 
 // self returns where a page asks for itself again.

@@ -14,7 +14,9 @@ type Config struct {
 	Source  Source
 	History History // nil: nothing is kept, and the pages say so
 	Whys    Whys    // nil: a waiting job's reason is all there is to say
-	Version string  // of the program
+	// Sessions lets people in; nil: there is no login page, and everybody is in.
+	Sessions Sessions
+	Version  string // of the program
 	// Problem words an error that is no *node.ElsewhereError for people. Its
 	// texts may hold what came from outside.
 	Problem func(error) Problem
@@ -83,12 +85,12 @@ func New(cfg Config) *Pages {
 	return &Pages{cfg: cfg}
 }
 
-// Routes lists what the pages answer.
+// Routes lists what the pages answer, but for the form of the login page: see LogIn.
 func (p *Pages) Routes() []Route {
 	page := func(path string, h func(r *http.Request, param func(string) string) (view, error)) Route {
 		return Route{http.MethodGet, path, p.page(h), Brief}
 	}
-	return []Route{
+	routes := []Route{
 		page("/", p.federation),
 		page("/fairness", p.fairness),
 		page("/queue", p.queue),
@@ -104,4 +106,8 @@ func (p *Pages) Routes() []Route {
 		{http.MethodGet, "/contact", p.contact, Listens},
 		{http.MethodGet, "/assets/{name}", p.asset, Brief},
 	}
+	if p.cfg.Sessions != nil {
+		routes = append(routes, page("/login", p.login), Route{http.MethodPost, "/logout", p.logOut, Brief})
+	}
+	return routes
 }

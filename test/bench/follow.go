@@ -29,6 +29,7 @@ func follow(ctx context.Context, transport http.RoundTripper, s *testbed.Site, q
 	if err != nil {
 		return err
 	}
+	s.Authorize(req.Header)
 	res, err := transport.RoundTrip(req)
 	if err != nil {
 		return err

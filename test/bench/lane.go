@@ -27,14 +27,20 @@ type lane struct {
 const answerLimit = 30 * time.Second
 
 func dialLane(ctx context.Context, s *testbed.Site, contentType string, body []byte) (*lane, error) {
+	header := http.Header{"Content-Type": {contentType}, "Content-Length": {strconv.Itoa(len(body))}}
+	s.Authorize(header)
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", s.URL.Host)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", s.Name, err)
 	}
-	head := "POST /v1/jobs HTTP/1.1\r\nHost: " + s.URL.Host + "\r\nContent-Type: " + contentType +
-		"\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
-	return &lane{conn: conn, in: bufio.NewReader(conn), request: append([]byte(head), body...)}, nil
+	var head bytes.Buffer
+	head.WriteString("POST /v1/jobs HTTP/1.1\r\nHost: " + s.URL.Host + "\r\n")
+	if err = header.Write(&head); err != nil {
+		return nil, err
+	}
+	head.WriteString("\r\n")
+	return &lane{conn: conn, in: bufio.NewReader(conn), request: append(head.Bytes(), body...)}, nil
 }
 
 // dialLanes connects n clients to the brokers in turn.

@@ -108,7 +108,7 @@ func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fle
 		name := "site-" + strconv.Itoa(i+1)
 		m := &member{
 			Site: &testbed.Site{
-				Name: name, Dir: filepath.Join(opts.dir, name),
+				Name: name, Dir: filepath.Join(opts.dir, name), TokenPath: filepath.Join(opts.dir, name, "data", "token"),
 				URL: &url.URL{Scheme: "http", Host: address(h, httpPort)},
 				HTTP: &http.Client{Timeout: answerWait, Transport: &http.Transport{
 					DialContext:         h.Dial,

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -60,6 +61,7 @@ func TestCompose(t *testing.T) {
 		Name: "a", Dir: t.TempDir(),
 		URL: &url.URL{Scheme: "http"},
 	}}}
+	c.TokenPath = filepath.Join(c.Dir, "a", "token")
 	c.env = append(os.Environ(), "DOCKER_HOST="+e.Address, "CLOUDSHARE_SOCKET="+strings.TrimPrefix(e.Address, "unix://"),
 		"CLOUDSHARE_DATA="+c.Dir, "CLOUDSHARE_VERSION="+image[strings.LastIndexByte(image, ':')+1:])
 	for _, key := range []string{"CLOUDSHARE_PORT_A", "CLOUDSHARE_PORT_B", "CLOUDSHARE_PORT_C"} {

@@ -136,6 +136,7 @@ func newRelease(t *testing.T, c *cluster.Cluster, name string, values ...string)
 		t: t, c: c, pod: name + "-0", ports: map[string]string{},
 		Site: &testbed.Site{Name: name, URL: &url.URL{Scheme: "http"}},
 	}
+	r.TokenPath = filepath.Join(c.Dir, "data-"+r.pod, "broker", "token")
 	image := os.Getenv("CLOUDSHARE_IMAGE_TAG")
 	r.args = []string{"--set", "image.tag=" + image[strings.LastIndexByte(image, ':')+1:], "--set", "image.pullPolicy=Never"}
 	for _, key := range []string{"http", "peer", "gossip"} {

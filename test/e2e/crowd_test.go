@@ -34,11 +34,13 @@ func TestTenThousandConnections(t *testing.T) {
 	before, err := site.ResidentMiB()
 	must(t, err)
 
+	token, err := site.Token()
+	must(t, err)
 	began := time.Now()
 	leave := crowdAt(t, site.URL.Host, clients, []string{
 		"", "GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
-		"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{",
-		"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{",
+		"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\n\r\n",
 	})
 	t.Logf("%d clients were there after %s", clients, time.Since(began).Round(time.Millisecond))
 	slowest := time.Duration(0)
@@ -124,6 +126,7 @@ func probe(ctx context.Context, site *testbed.Site, n int) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	site.Authorize(req.Header)
 	res, err := client.Do(req)
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ func (f *follower) until(t *testing.T, job string) {
 		r, err := http.NewRequestWithContext(within(t), http.MethodGet, f.site.URL.String()+"/v1/events?"+f.query, nil)
 		must(t, err)
 		r.Header.Set("Last-Event-ID", f.last)
+		f.site.Authorize(r.Header)
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			return err

@@ -125,7 +125,7 @@ func (r reader) run(ctx context.Context, command string) string {
 	command = strings.ReplaceAll(command, "/tmp/fed/", filepath.Dir(r.fed.Sites[0].Dir)+"/")
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Dir = r.dir
-	cmd.Env = append(os.Environ(),
+	cmd.Env = append(append(os.Environ(), r.fed.Sites[0].Env()...),
 		"PATH="+filepath.Dir(cloudshare)+":"+os.Getenv("PATH"), "CLOUDSHARE_ADDR="+r.fed.Sites[0].URL.String())
 	out, err := cmd.CombinedOutput()
 	text := strings.TrimSpace(string(out))

@@ -41,7 +41,9 @@ func TestImageNobodyRuns(t *testing.T) {
 // cli runs the command line against a site.
 func cli(t *testing.T, s *testbed.Site, args ...string) (code int, out, notes string) {
 	t.Helper()
-	cmd := exec.CommandContext(within(t), cloudshare, append([]string{args[0], "--addr", s.URL.String()}, args[1:]...)...)
+	cmd := exec.CommandContext(within(t), cloudshare, append([]string{
+		args[0], "--addr", s.URL.String(), "--token-file", s.TokenFile(),
+	}, args[1:]...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	var exit *exec.ExitError

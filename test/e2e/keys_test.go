@@ -67,11 +67,14 @@ func TestCutLinesGoOnWhereTheyStopped(t *testing.T) {
 // hangs up once those are answered; it returns their ids.
 func sendCut(t *testing.T, s *testbed.Site, body string, lines int) (ids []string) {
 	t.Helper()
+	token, err := s.Token()
+	must(t, err)
 	conn, err := net.Dial("tcp", s.URL.Host)
 	must(t, err)
 	defer conn.Close() // also when the test ends here
 	sent := strings.Join(slices.Collect(strings.Lines(body))[:lines], "")
-	_, err = fmt.Fprintf(conn, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nIdempotency-Key: bag\r\nContent-Length: %d\r\n\r\n%s", len(body), sent)
+	_, err = fmt.Fprintf(conn, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/x-ndjson\r\nIdempotency-Key: bag\r\nContent-Length: %d\r\n\r\n%s", token, len(body), sent)
 	must(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	must(t, err)

@@ -180,6 +180,7 @@ func (f *Federation) command(name string, args ...string) (*child, error) {
 	defer out.Close()
 	cmd := exec.Command(f.opts.Binary, args...)
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = append(os.Environ(), configHome(f.opts.Dir))
 	// A terminal's ^C goes to the test, which ends the federation itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

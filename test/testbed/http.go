@@ -49,8 +49,9 @@ func (s *Site) Do(
 		return nil, nil, fmt.Errorf("build request: %w", err)
 	}
 	if header != nil {
-		req.Header = header
+		req.Header = header.Clone()
 	}
+	s.Authorize(req.Header)
 	c := s.HTTP
 	if c == nil {
 		c = client

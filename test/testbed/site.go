@@ -18,10 +18,43 @@ import (
 type Site struct {
 	Name string
 	URL  *url.URL
-	Dir  string // its data, config.yaml, broker.pid and broker.log
+	Dir  string // its data, config.yaml, broker.pid, broker.log and token
+	// TokenPath is the file with its operator's token; empty means token in Dir.
+	TokenPath string
 	// HTTP asks the site; nil means a client that all sites share.
 	HTTP *http.Client
 }
+
+// Token returns the token of the site's operator.
+func (s *Site) Token() (string, error) {
+	text, err := os.ReadFile(s.TokenFile())
+	if err != nil {
+		return "", fmt.Errorf("read token of %s: %w", s.Name, err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// TokenFile is where it is.
+func (s *Site) TokenFile() string {
+	if s.TokenPath != "" {
+		return s.TokenPath
+	}
+	return filepath.Join(s.Dir, "token")
+}
+
+// Authorize adds the token to a request's header, once there is one: what is open to everybody
+// may be asked before.
+func (s *Site) Authorize(h http.Header) {
+	if text, err := s.Token(); err == nil {
+		h.Set("Authorization", "Bearer "+text)
+	}
+}
+
+// Env has the other commands find the tokens of a Federation's sites as a user's do.
+func (s *Site) Env() []string { return []string{configHome(filepath.Dir(s.Dir))} }
+
+// configHome keeps a federation's commands out of the user's own folder.
+func configHome(dir string) string { return "XDG_CONFIG_HOME=" + filepath.Join(dir, "config") }
 
 // PID of the broker as its pid file says.
 func (s *Site) PID() (int, error) {

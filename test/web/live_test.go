@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,6 +25,45 @@ func start(t *testing.T) *testbed.Federation {
 	return fed
 }
 
+// logIn takes the browser through the login page of a site.
+func (b *tab) logIn(site *testbed.Site) {
+	b.t.Helper()
+	b.visit(site.URL.String() + "/queue")
+	b.fillLogin(site, "/queue")
+}
+
+// fillLogin sends the site's token on the login page, which leads to a path.
+func (b *tab) fillLogin(site *testbed.Site, next string) {
+	b.t.Helper()
+	token, err := site.Token()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.await("the login page", `location.pathname === "/login" && !!document.getElementById("token")`)
+	b.do("log in", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
+		`document.getElementById("token").value = %q; document.querySelector("form.login").requestSubmit()`, token)))
+	b.await("the page behind the login", fmt.Sprintf(`location.pathname === %q`, next))
+}
+
+// TestLoginPage: it looks like every other page, and tells of a wrong token.
+func TestLoginPage(t *testing.T) {
+	site := start(t).Sites[0]
+	b := open(t)
+	for _, scheme := range []string{"light", "dark"} {
+		b.look(1280, 900, scheme)
+		b.visit(site.URL.String() + "/login")
+		b.shoot("login-" + scheme)
+		b.audit("the login page, " + scheme)
+	}
+	b.do("send a wrong token", chromedp.Evaluate[chromedp.Void](
+		`document.getElementById("token").value = "cst_x"; document.querySelector("form.login").requestSubmit()`))
+	b.await("the refusal", contains("#wrong", "mistyped"))
+	b.audit("the login page after a wrong token")
+	b.logIn(site)
+	b.do("log out", chromedp.Evaluate[chromedp.Void](`document.querySelector(".leave").requestSubmit()`))
+	b.await("the login page again", `location.pathname === "/login"`)
+}
+
 // hostile is a name that a careless page would run.
 const hostile = `"><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
 
@@ -34,6 +74,7 @@ func TestLiveFederation(t *testing.T) {
 	site := fed.Sites[0]
 	b := open(t)
 	b.look(1280, 900, "light")
+	b.logIn(site)
 	b.visit(site.URL.String() + "/jobs")
 	b.do("mark the page", chromedp.Evaluate[chromedp.Void](`window.mark = "not loaded again"`))
 	b.await("a connection", `document.documentElement.dataset.live === "yes"`)
@@ -98,6 +139,7 @@ func TestScrollStays(t *testing.T) {
 	}
 	first := submit()
 	b := open(t)
+	b.logIn(site)
 	b.look(390, 844, "light")
 	b.visit(site.URL.String() + "/timeline")
 	b.await("a job's attempt", contains(".gantt", first))
@@ -118,6 +160,7 @@ func TestEmptyLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := open(t)
+	b.logIn(site)
 	b.visit(site.URL.String() + "/jobs/" + job.ID)
 	b.await("the log's end", contains("#log-state", "ended"))
 	if got := read[string](b, `getComputedStyle(document.querySelector("pre.log"), "::before").content`); got != `"no output"` {
@@ -135,6 +178,7 @@ func TestDot(t *testing.T) {
 	fed := start(t)
 	site := fed.Sites[2]
 	b := open(t)
+	b.logIn(site)
 	for _, path := range []string{"/", "/fairness", "/queue", "/jobs", "/timeline", "/events", "/events?kind=job.submitted"} {
 		b.visit(site.URL.String() + path)
 		b.await("the dot at "+path, dot+` === "yes"`)
@@ -149,6 +193,7 @@ func TestDot(t *testing.T) {
 	if err := fed.Restart(t.Context(), site); err != nil {
 		t.Fatal(err)
 	}
+	b.fillLogin(site, "/events") // sessions end with their broker
 	b.await("a green dot", dot+` === "yes"`)
 	job, err := fed.Sites[0].Submit(t.Context(), testbed.Spec{Command: []string{"true"}, Count: 4})
 	if err != nil {

@@ -164,6 +164,7 @@ func TestSilentBroker(t *testing.T) {
 	}
 	b := open(t)
 	b.look(1280, 900, "light")
+	b.logIn(site)
 	const banner = `!document.getElementById("gone").hidden`
 	b.visit(site.URL.String() + "/jobs")
 	b.await("the job", contains("main", job.ID))
@@ -182,6 +183,7 @@ func TestSilentBroker(t *testing.T) {
 			if err := fed.Restart(t.Context(), site); err != nil {
 				t.Fatal(err)
 			}
+			b.fillLogin(site, "/jobs") // sessions end with their broker
 		}},
 	} {
 		if read[bool](b, banner+" || "+uncertain) {
@@ -214,6 +216,7 @@ func TestBrokerHangsBeforeItsFirstBeat(t *testing.T) {
 	fed := start(t)
 	proxy := httputil.NewSingleHostReverseProxy(fed.Sites[0].URL)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fed.Sites[0].Authorize(r.Header)
 		if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 			<-r.Context().Done()
 			return
@@ -234,6 +237,7 @@ func TestDocs(t *testing.T) {
 	fed := start(t)
 	url := fed.Sites[0].URL.String()
 	b := open(t)
+	b.logIn(fed.Sites[0])
 	b.visit(url + "/jobs")
 	const looks = `[getComputedStyle(document.querySelector("main")).fontFamily, getComputedStyle(document.body).backgroundColor, document.querySelector("header nav").textContent].join()`
 	want := read[string](b, looks)

@@ -32,12 +32,16 @@ func (p *Problem) GetStatus() int { return p.Status }
 // ContentType implements huma.ContentTypeFilter.
 func (p *Problem) ContentType(string) string { return wire.TypeProblem }
 
-// GetHeaders lets huma send Retry-After too.
+// GetHeaders lets huma send Retry-After too, and how to say who asks.
 func (p *Problem) GetHeaders() http.Header {
-	if p.RetryAfter == 0 {
-		return nil
+	h := http.Header{}
+	if p.RetryAfter != 0 {
+		h.Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
-	return http.Header{"Retry-After": {strconv.Itoa(p.RetryAfter)}}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	return h
 }
 
 // New makes a problem of the given stable name.

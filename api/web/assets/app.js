@@ -64,6 +64,7 @@
         if (source.readyState !== EventSource.CLOSED) return; // it tries again by itself
         this.rest();
         if (!this.ended && !document.hidden) setTimeout(() => this.look(), 3000);
+        fetch(location.href, { method: "HEAD" }).then((r) => { if (r.status === 401) location.reload(); }, () => {}); // the session has ended
       };
       source.addEventListener("beat", () => this.alive());
       if (this.vital) this.expect(); // all but output beat from the start; a broker may hang before

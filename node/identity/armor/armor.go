@@ -41,7 +41,7 @@ func Decode(prefix, text string) ([]byte, error) {
 	if len(text) > MaxText {
 		return nil, ErrKind
 	}
-	body, found := strings.CutPrefix(strings.ToLower(cleaned(text)), prefix)
+	body, found := strings.CutPrefix(Clean(text), prefix)
 	if !found {
 		return nil, ErrKind
 	}
@@ -57,13 +57,13 @@ func Decode(prefix, text string) ([]byte, error) {
 	return b[:end:end], nil
 }
 
-// cleaned drops what mail and chat programs put around and into long words.
-func cleaned(text string) string {
-	return strings.Map(func(r rune) rune {
+// Clean returns a text in lower case, without what mail and chat programs put around and into long words.
+func Clean(text string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
 		switch r {
 		case ' ', '\t', '\r', '\n', '"', '\'', '`', '<', '>', '\u00a0', '\u200b', '\u2060', '\ufeff':
 			return -1
 		}
 		return r
-	}, text)
+	}, text))
 }

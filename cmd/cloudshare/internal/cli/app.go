@@ -24,10 +24,12 @@ type Streams struct {
 // App is what every command shares.
 type App struct {
 	Streams
-	// Getenv reads the environment.
+	// Getenv reads the environment; nil: there is nothing in it.
 	Getenv func(string) string
 	// Addr is the flag --addr.
 	Addr string
+	// TokenFile is the flag --token-file.
+	TokenFile string
 	// Format is the flag -o.
 	Format string
 	// Version is the program's.
@@ -43,21 +45,24 @@ type App struct {
 	fresh   freshness      // of the state that is read
 }
 
+func (a *App) getenv(name string) string {
+	if a.Getenv == nil {
+		return ""
+	}
+	return a.Getenv(name)
+}
+
 // Client returns a client of the broker at --addr.
 func (a *App) Client() (*client.Client, error) {
 	if a.watcher != nil {
 		return a.watcher, nil
 	}
-	c, err := client.New(a.Addr)
-	if err != nil {
-		return nil, err
-	}
-	return a.fresh.apply(c)
+	return a.PlainClient()
 }
 
 // PlainClient returns a client of its own, which never waits for a change.
 func (a *App) PlainClient() (*client.Client, error) {
-	c, err := client.New(a.Addr)
+	c, err := a.ClientOf(a.Addr)
 	if err != nil {
 		return nil, err
 	}

@@ -37,12 +37,14 @@ func (a *App) SetUpRoot(root *cobra.Command, commands ...*cobra.Command) {
 		return nil
 	}
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	addr := a.Getenv("CLOUDSHARE_ADDR")
+	addr := a.getenv("CLOUDSHARE_ADDR")
 	if addr == "" {
 		addr = DefaultAddr
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.Addr, "addr", addr, "a broker's `URL` (environment: CLOUDSHARE_ADDR)")
+	flags.StringVar(&a.TokenFile, "token-file", "",
+		"`FILE` with the token of that broker's site (else: CLOUDSHARE_API_TOKEN, or what dev keeps)")
 	flags.StringVarP(&a.Format, "output", "o", "table", "table, json or yaml")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.checkFormat(cmd) }
 	root.AddCommand(commands...)

@@ -24,6 +24,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/access"
 	"github.com/cloudshare/cloudshare/node/broker"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
@@ -145,14 +146,18 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.Logger) error {
 	contacts := contact.New(newContactConfig(cfg, p.log, p.broker, log))
 	reg := newRegistry(p.broker, p.handlers, p.outputs, p.records)
+	tokens, err := access.OpenIn(cfg.DataDir)
+	if err != nil {
+		return err
+	}
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
-		Archive: p.records.archive, Recent: p.records.recent,
+		Archive: p.records.archive, Recent: p.records.recent, Access: tokens,
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
 		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
 	}, p.broker, reg, log)
-	if err := server.Start(); err != nil {
+	if err = server.Start(); err != nil {
 		return err
 	}
 	p.server = server

@@ -77,11 +77,7 @@ func bundleParts(a *cli.App, dataDir string) (parts []bundlePart) {
 		{"metrics.txt", "/metrics"},
 	} {
 		parts = append(parts, bundlePart{name: p[0], ask: func(ctx context.Context) (*http.Response, error) {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(a.Addr, "/")+p[1], nil)
-			if err != nil {
-				return nil, err
-			}
-			return http.DefaultClient.Do(req)
+			return askBroker(ctx, a, p[1])
 		}})
 	}
 	for _, p := range [...][2]string{
@@ -101,6 +97,22 @@ func bundleParts(a *cli.App, dataDir string) (parts []bundlePart) {
 		})
 	}
 	return parts
+}
+
+// askBroker asks the API of the broker at --addr.
+func askBroker(ctx context.Context, a *cli.App, path string) (*http.Response, error) {
+	token, err := a.Token(a.Addr)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(a.Addr, "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return http.DefaultClient.Do(req)
 }
 
 func saveBundle(ctx context.Context, a *cli.App, dataDir, file string) (err error) {
@@ -192,6 +204,7 @@ var secrets = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)((?:authorization|cookie)\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic)\s+)?)[^\s"',}\\]+`),
 	regexp.MustCompile(`(?i)(bearer\s+)[a-z0-9._~+/=-]{8,}`),
 	regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://[^\s/:@"]*:)[^\s/@"]+@`),
+	regexp.MustCompile(`(?i)(cs[tir]_)[a-z2-7_]{8,}`), // tokens, invitations, recovery keys
 	regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?-----END [A-Z ]*PRIVATE KEY-----`),
 }
 

@@ -59,7 +59,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("socket: %v %v", info, err)
 	}
 	log := zerolog.New(lastLines)
-	log.Info().Str("password", "hunter2").Msg("join_token=hunter3 and http://me:hunter4@host/")
+	log.Info().Str("password", "hunter2").Msg("join_token=hunter3 and http://me:hunter4@host/ cst_hunter2_hunter2_aaaaaaa")
 	file := filepath.Join(dir, "b.tar.gz")
 	code, out, errs := runCLI(t, "", "debug", "bundle", "--addr", clitest.Broker(t), "--data-dir", dir, "--file", file)
 	if code != 0 || out != "" {

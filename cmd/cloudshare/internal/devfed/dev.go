@@ -17,6 +17,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/node/access"
 )
 
 // maxDevSites bounds `dev`: every site is a process with its own logs.
@@ -50,7 +51,8 @@ func Command(a *cli.App) *cobra.Command {
 processes on loopback, until SIGINT or SIGTERM ends them and their tasks.
 
 Data go to a temporary folder that is removed at the end, or to --data-dir,
-which is never deleted and can be started again. With --coordination zookeeper a server
+which is never deleted and can be started again. Each site's API asks for the
+token in D/SITE/token; the other commands find it while dev runs. With --coordination zookeeper a server
 of Debian's ZooKeeper runs beside the brokers. A broker that is killed stays
 down; start it again with: cloudshare dev start SITE --data-dir DIR
 
@@ -105,6 +107,8 @@ func (d *dev) run(ctx context.Context) (err error) {
 	for _, s := range sites {
 		s.backend = d.backendKeys()
 	}
+	d.tellTokens(sites)
+	defer d.forgetTokens(sites)
 	if err := d.start(ctx, sites); err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop while starting: that is no fault
@@ -187,9 +191,9 @@ func (d *dev) closeDir() error {
 // table says where everything is and what to type next.
 func (d *dev) table(sites []*devSite) {
 	_ = d.Show(siteRows(sites), func(w io.Writer) {
-		cli.Row(w, "SITE", "HTTP", "PEER", "CORES", "LOG")
+		cli.Row(w, "SITE", "HTTP", "PEER", "CORES", "TOKEN", "LOG")
 		for _, s := range sites {
-			cli.Row(w, s.Name, "http://"+s.HTTP, s.Peer, s.Cores, s.file("broker.log"))
+			cli.Row(w, s.Name, "http://"+s.HTTP, s.Peer, s.Cores, s.file(access.OperatorFile), s.file("broker.log"))
 		}
 	})
 	env := ""
@@ -200,9 +204,9 @@ func (d *dev) table(sites []*devSite) {
 try:   %scloudshare submit --wait --count 10 -- sleep 2
        %scloudshare jobs
        %scloudshare sites
-look:  http://%s/
+look:  http://%s/ with the token of %s
 read:  http://%s/docs
-stop:  Ctrl-C ends the brokers and their tasks`, env, env, env, sites[0].HTTP, sites[0].HTTP)
+stop:  Ctrl-C ends the brokers and their tasks`, env, env, env, sites[0].HTTP, sites[0].Name, sites[0].HTTP)
 }
 
 // siteRows returns the table for programs.
@@ -211,6 +215,7 @@ func siteRows(sites []*devSite) []map[string]any {
 	for _, s := range sites {
 		out = append(out, map[string]any{
 			"site": s.Name, "http": "http://" + s.HTTP, "peer": s.Peer, "cores": s.Cores, "dir": s.Dir,
+			"token_file": s.file(access.OperatorFile),
 		})
 	}
 	return out

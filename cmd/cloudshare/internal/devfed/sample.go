@@ -42,7 +42,7 @@ func bursts(sites []*devSite) []*burst {
 func (d *dev) runSample(ctx context.Context, sites []*devSite) error {
 	clients := make([]*client.Client, len(sites))
 	for i, s := range sites {
-		c, err := client.New(s.HTTP)
+		c, err := s.client()
 		if err != nil {
 			return err
 		}

@@ -170,6 +170,9 @@ func (s *devSite) launch(founds, detached bool) error {
 	if err := s.write(); err != nil {
 		return err
 	}
+	if err := s.writeToken(); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find own program: %w", err)

@@ -46,6 +46,7 @@ minute is left to go on (exit 0), with a word on what it waits for.`,
 			if err := s.launch(founds, true); err != nil {
 				return err
 			}
+			(&dev{App: a}).tellTokens([]*devSite{s})
 			if err := awaitStarted(cmd.Context(), a, s, readyWait); err != nil {
 				return err
 			}

@@ -184,10 +184,10 @@ func (l *leaving) askOthers(ctx context.Context, tick <-chan time.Time) error {
 }
 
 // stateElsewhere returns the site's state as the first broker that answers sees it,
-// "" if none does.
+// "" if none does: one whose token is not at hand does not, either.
 func (l *leaving) stateElsewhere(ctx context.Context) string {
 	for _, addr := range l.others {
-		c, err := client.New(addr)
+		c, err := l.ClientOf(addr)
 		if err != nil {
 			continue
 		}

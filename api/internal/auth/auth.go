@@ -1,0 +1,110 @@
+// Package auth decides who may ask: a request brings a token, or a browser the cookie of a session that a token
+// opened; or it came by a way on which its sender was proven before. What is asked it knows by method and path alone.
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/node/access"
+)
+
+// Tokens says whose a token is, in the errors of package access.
+type Tokens interface {
+	// Find returns the token of a text.
+	Find(text string) (access.Token, error)
+	// ByID returns a token that was found before.
+	ByID(id string) (access.Token, error)
+}
+
+// Auth judges requests. All methods may be called from any goroutine.
+type Auth struct {
+	tokens   Tokens // nil: everybody may ask
+	sessions *sessions
+	failures *failures
+}
+
+// New makes one for the tokens of a broker; nil lets everybody ask.
+func New(tokens Tokens) *Auth {
+	return &Auth{tokens: tokens, sessions: newSessions(), failures: newFailures()}
+}
+
+// On reports whether requests are judged at all.
+func (a *Auth) On() bool { return a.tokens != nil }
+
+// provenKey marks requests whose sender was proven before.
+type provenKey struct{}
+
+// Proven marks a request whose sender was proven by the way it came: it needs no token.
+func Proven(ctx context.Context) context.Context { return context.WithValue(ctx, provenKey{}, true) }
+
+// Admit refuses whoever may not ask this.
+func (a *Auth) Admit(r *http.Request) error {
+	if !a.On() || r.Context().Value(provenKey{}) != nil || Open(r.URL.EscapedPath()) {
+		return nil
+	}
+	token, err := a.holder(r)
+	if err != nil {
+		return err
+	}
+	if need := needed(r); !token.Role.Covers(need) {
+		return problem.New(http.StatusForbidden, "forbidden", "The token's role does not suffice",
+			"this needs role "+string(need)+", the token has "+problem.OneLine(string(token.Role))+": ask the site's operator for another token")
+	}
+	return nil
+}
+
+// holder returns the token with which a request comes.
+func (a *Auth) holder(r *http.Request) (access.Token, error) {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		return a.session(r)
+	}
+	scheme, text, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return access.Token{}, unauthenticated("Authorization must be: Bearer TOKEN")
+	}
+	return a.find(r, text)
+}
+
+// find returns the token of a text. Whoever is wrong too often is not answered any more for a while; a right token
+// is always taken.
+func (a *Auth) find(r *http.Request, text string) (access.Token, error) {
+	token, err := a.tokens.Find(text)
+	if err == nil {
+		return token, nil
+	}
+	if !a.failures.note(r.RemoteAddr) {
+		p := problem.New(http.StatusTooManyRequests, "too-many-attempts", "Too many wrong tokens",
+			"more came from this address within a second than are looked at: wait, and send the right one")
+		p.RetryAfter = 1
+		return access.Token{}, p
+	}
+	return access.Token{}, unauthenticated(reason(err))
+}
+
+// reasons that whoever asks may know. They hold nothing of the token.
+var reasons = []error{access.ErrNoToken, access.ErrMistyped, access.ErrUnknown, access.ErrExpired}
+
+func reason(err error) string {
+	for _, known := range reasons {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return "the token could not be looked up"
+}
+
+// whereTokensAre is the remedy, whoever asks.
+const whereTokensAre = "the operator's token is in the file `token` of the broker's data_dir (under `cloudshare dev` in D/SITE/token); " +
+	"send it as `Authorization: Bearer TOKEN`, with the CLI by --token-file"
+
+func unauthenticated(why string) *problem.Problem {
+	return problem.New(http.StatusUnauthorized, Unauthenticated, "A token is needed", why+"; "+whereTokensAre)
+}
+
+// Unauthenticated names the problem of a request without a valid token.
+const Unauthenticated = "unauthenticated"

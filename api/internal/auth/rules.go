@@ -1,0 +1,38 @@
+package auth
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/node/access"
+)
+
+// open are the paths that everybody may ask for: they tell whether the broker is well, and what its API is like.
+var open = map[string]bool{"/livez": true, "/readyz": true, "/openapi.json": true, "/docs": true, PathLogin: true}
+
+// Paths of the pages that open and end sessions.
+const (
+	PathLogin  = "/login"
+	PathLogout = "/logout"
+)
+
+// Open reports whether everybody may ask for a path, as it is escaped in the request: only then is it what the router
+// looks at.
+func Open(path string) bool {
+	name, asset := strings.CutPrefix(path, "/assets/")
+	return open[path] || asset && !strings.ContainsAny(name, "/%")
+}
+
+// needed returns the least role for a request. What changes something and is not known here takes the operator.
+func needed(r *http.Request) access.Role {
+	path := r.URL.Path
+	switch {
+	case reads(r), path == PathLogout:
+		return access.ReadOnly
+	case path == "/v1/jobs", path == "/v1/cancel", strings.HasPrefix(path, "/v1/jobs/"), strings.HasPrefix(path, "/jobs/"):
+		return access.User
+	}
+	return access.Operator
+}
+
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }

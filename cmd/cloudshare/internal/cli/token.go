@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/node/access"
+)
+
+// TokenVariable holds the text of a token for the broker at --addr. CLOUDSHARE_TOKEN is something else: the fence of a
+// task's attempt.
+//
+// With _FILE after it, it names a file.
+const TokenVariable = "CLOUDSHARE_API_TOKEN"
+
+// ClientOf returns a client of the broker at addr, with its token if one is known.
+func (a *App) ClientOf(addr string) (*client.Client, error) {
+	c, err := client.New(addr)
+	if err != nil {
+		return nil, err
+	}
+	token, err := a.Token(addr)
+	if err != nil {
+		return nil, err
+	}
+	return c.WithToken(token), nil
+}
+
+// Token returns the token for the broker at addr, "" if none is known. Flag and environment name that of the broker at
+// --addr: no other one is sent it.
+func (a *App) Token(addr string) (string, error) {
+	if addr == a.Addr {
+		if a.TokenFile != "" {
+			return readToken(a.TokenFile)
+		}
+		if text := strings.TrimSpace(a.getenv(TokenVariable)); text != "" {
+			if err := access.Check(text); err != nil {
+				return "", Usage("%s: %w", TokenVariable, err)
+			}
+			return text, nil
+		}
+		if path := a.getenv(TokenVariable + "_FILE"); path != "" {
+			return readToken(path)
+		}
+	}
+	return a.Contexts().Token(addr)
+}
+
+// readToken reads the token that somebody named.
+func readToken(path string) (string, error) {
+	text, err := access.ReadText(path)
+	if err != nil {
+		return "", Usage("%w", err)
+	}
+	return text, nil
+}
+
+// Token returns the token of a context, "" if there is none, or none any more.
+func (c Contexts) Token(addr string) (string, error) {
+	at := place(addr)
+	if c.path == "" || at == "" {
+		return "", nil
+	}
+	all, err := c.read()
+	if err != nil {
+		return "", err
+	}
+	known := all[at]
+	if known.Token != "" || known.TokenFile == "" {
+		return known.Token, nil
+	}
+	text, err := access.ReadText(known.TokenFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil // of a federation that is gone
+	}
+	if err != nil {
+		return "", fmt.Errorf("context of %s in %s: %w", at, c.path, err)
+	}
+	return text, nil
+}

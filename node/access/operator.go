@@ -1,0 +1,55 @@
+package access
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Files of a site's data folder.
+const (
+	TokensFile   = "tokens.json" // what is kept of all tokens
+	OperatorFile = "token"       // the text of the token that the first start makes
+)
+
+// OpenIn opens the tokens of a broker's data folder, which must exist. At its first start it makes the operator's
+// token and writes its text into OperatorFile. That file may then be moved away: it is not made again.
+func OpenIn(dataDir string) (*Store, error) {
+	s, err := Open(filepath.Join(dataDir, TokensFile))
+	if err != nil || s.made {
+		return s, err
+	}
+	// The text comes first: after a crash between the two there would be a token that nobody has.
+	id, text := newText()
+	if err = WriteText(filepath.Join(dataDir, OperatorFile), text); err != nil {
+		return nil, err
+	}
+	if _, err = s.adopt(id, text, "operator", Operator, time.Time{}); err != nil {
+		return nil, err
+	}
+	s.made = true
+	return s, nil
+}
+
+// WriteText writes the text of a token into a file that only its owner may read.
+func WriteText(path, text string) error {
+	if err := writeFile(path, []byte(text+"\n")); err != nil {
+		return fmt.Errorf("write the API's token: %w", err)
+	}
+	return nil
+}
+
+// ReadText reads the text of a token from a file, without the line's end.
+func ReadText(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the API's token: %w", err)
+	}
+	text := strings.TrimSpace(string(data))
+	if _, _, err = parse(text); err != nil {
+		return "", fmt.Errorf("read the API's token: %s: %w", path, err)
+	}
+	return text, nil
+}

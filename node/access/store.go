@@ -1,0 +1,137 @@
+package access
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Store holds the tokens of one broker. All methods may be called from any goroutine.
+type Store struct {
+	path string
+	now  func() time.Time
+	made bool // the file was there when it was opened
+
+	mu     sync.RWMutex
+	tokens map[string]Token // by ID; guarded by mu. Invariant: what it holds, the file holds
+}
+
+// Open reads the tokens of a file. If there is none, the store is empty, and the first token makes it.
+func Open(path string) (*Store, error) {
+	s := &Store{path: path, now: time.Now, tokens: map[string]Token{}}
+	data, err := readBounded(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil {
+		s.tokens, err = decode(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the API's tokens: %s: %w; restore it from a backup, or remove it for a new operator's token", path, err)
+	}
+	s.made = true
+	return s, nil
+}
+
+// Create makes a token that expires at until, never if that is zero. Its text, which is returned, is not kept.
+func (s *Store) Create(name string, role Role, until time.Time) (text string, t Token, err error) {
+	id, text := newText()
+	t, err = s.adopt(id, text, name, role, until)
+	if err != nil {
+		return "", Token{}, err
+	}
+	return text, t, nil
+}
+
+// adopt keeps a token whose text was made before.
+func (s *Store) adopt(id, text, name string, role Role, until time.Time) (Token, error) {
+	t := Token{ID: id, Name: name, Role: role, Created: s.now().UTC(), Expires: until.UTC()}
+	if err := t.validate(); err != nil {
+		return Token{}, err
+	}
+	_, hash, err := parse(text)
+	if err != nil {
+		return Token{}, err
+	}
+	t.hash = hash
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.tokens) >= MaxTokens {
+		return Token{}, ErrFull
+	}
+	next := maps.Clone(s.tokens)
+	next[id] = t
+	return t, s.replace(next)
+}
+
+// Find returns the token of a text. Its errors are ErrNoToken, ErrMistyped, ErrUnknown and ErrExpired.
+func (s *Store) Find(text string) (Token, error) {
+	id, hash, err := parse(text)
+	if err != nil {
+		return Token{}, err
+	}
+	s.mu.RLock()
+	t := s.tokens[id] // none: its hash is zero, which is that of no text
+	s.mu.RUnlock()
+	if subtle.ConstantTimeCompare(t.hash[:], hash[:]) != 1 {
+		return Token{}, ErrUnknown
+	}
+	return s.current(t)
+}
+
+// ByID returns a token that was found before. Its errors are ErrUnknown and ErrExpired.
+func (s *Store) ByID(id string) (Token, error) {
+	s.mu.RLock()
+	t, ok := s.tokens[id]
+	s.mu.RUnlock()
+	if !ok {
+		return Token{}, ErrUnknown
+	}
+	return s.current(t)
+}
+
+func (s *Store) current(t Token) (Token, error) {
+	if t.expired(s.now()) {
+		return Token{}, ErrExpired
+	}
+	return t, nil
+}
+
+// List returns all tokens, also expired ones, the oldest first.
+func (s *Store) List() []Token {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(s.tokens), func(a, b Token) int {
+		if c := a.Created.Compare(b.Created); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+}
+
+// Revoke forgets a token: it is unknown from now on. The error is ErrUnknown if it is already.
+func (s *Store) Revoke(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.tokens[id]; !ok {
+		return ErrUnknown
+	}
+	next := maps.Clone(s.tokens)
+	delete(next, id)
+	return s.replace(next)
+}
+
+// replace writes the tokens and then takes them over. REQUIRES: s.mu held.
+func (s *Store) replace(next map[string]Token) error {
+	if err := writeFile(s.path, encode(next)); err != nil {
+		return fmt.Errorf("keep the API's tokens: %w", err)
+	}
+	s.tokens = next
+	return nil
+}

@@ -167,7 +167,7 @@ func TestForwardedReadsAreCounted(t *testing.T) {
 	there := serve(t, owner, Config{})
 	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
 	f := newFake("site-1")
-	f.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: there.Addr(), Role: "owner"}
+	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(there), Role: "owner"}
 	here := serve(t, f, Config{MaxWaiters: 1, MaxFollowers: 1})
 	for path, taken := range map[string]*transport.Places{
 		"/v1/jobs/site-2.1?index=1000":       here.waiters,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -112,7 +113,7 @@ func (f *fakeBroker) find(id command.JobID) (node.Job, error) {
 		return node.Job{}, f.elseErr
 	}
 	if at, known := f.others[id.Site]; known {
-		return node.Job{}, &node.ElsewhereError{Site: id.Site, HTTP: at, Role: "owner"}
+		return node.Job{}, &node.ElsewhereError{Site: id.Site, Peer: at, Role: "owner"}
 	}
 	if id.Site != f.site || id.Num > uint64(len(f.jobs)) {
 		return node.Job{}, fmt.Errorf("job %s: %w", id, node.ErrNotFound)
@@ -370,12 +371,19 @@ var errDisk = errors.New("disk on fire")
 // serve starts a server before the fake, on a free port.
 func serve(t *testing.T, f *fakeBroker, cfg Config) *Server {
 	t.Helper()
-	cfg.Listen = "127.0.0.1:0"
+	cfg.Listen, cfg.DialPeer = "127.0.0.1:0", dialPeer
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Peers = peerListener{l}
 	s := New(cfg, f, prometheus.NewRegistry(), zerolog.Nop())
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
+	peerAddrs.Store(s, l.Addr().String())
 	t.Cleanup(func() {
+		peerAddrs.Delete(s)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
@@ -401,7 +409,7 @@ func ask(s *Server, method, target, contentType, body string, headers ...string)
 }
 
 func newServer(b Broker) *Server {
-	return New(Config{}, b, prometheus.NewRegistry(), zerolog.Nop())
+	return New(Config{DialPeer: dialPeer}, b, prometheus.NewRegistry(), zerolog.Nop())
 }
 
 var _ http.Handler = (*Server)(nil)

@@ -165,7 +165,7 @@ func TestForwardedAnswersKeepTheirAge(t *testing.T) {
 	ask(there, "POST", "/v1/jobs", js, `{"command":["a"]}`)
 	owner.fresh, owner.confirm = node.FreshnessOf(42*time.Second, 6*time.Second), node.ErrNoQuorum
 	asked := newFake("site-1")
-	asked.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: there.Addr(), Role: "owner"}
+	asked.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(there), Role: "owner"}
 	here := serve(t, asked, Config{})
 	for path, want := range map[string]int{"": 200, "?max_staleness=5s": 503} {
 		res := request1(t, limit(t), "GET", "http://"+here.Addr()+"/v1/jobs/site-2.1"+path, "", nil)

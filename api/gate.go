@@ -38,6 +38,9 @@ var _ rest.Gate = (*gate)(nil)
 // Begin implements rest.Gate: every answer says how far and how old the state is and
 // who gives it, and is cut if nobody takes it.
 func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func(http.Header)) {
+	if peers.FromSite(r.Context()) == "" {
+		peers.Strip(r.Header)
+	}
 	r, age := g.reads.Stamp(r)
 	// What a client has asked to be changed is answered even when it closed
 	// its half of the connection, and is executed even when it has gone: it
@@ -60,16 +63,22 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 // Admit implements rest.Gate: it refuses what other people's web pages ask, who has no
 // token, and what is meant for another broker, and unpacks bodies.
 func (g *gate) Admit(w http.ResponseWriter, r *http.Request) error {
-	if err := g.guard.Admit(r); err != nil {
-		return err
-	}
-	if err := g.auth.Admit(r); err != nil {
-		return err
-	}
-	if err := g.peers.CheckMeant(r); err != nil {
+	if err := g.admit(r); err != nil {
 		return err
 	}
 	return g.bodies.Decode(w, r)
+}
+
+// admit judges who asks: another site's broker was proven by the connection on which it asks, everybody else needs a
+// token.
+func (g *gate) admit(r *http.Request) error {
+	if peers.FromSite(r.Context()) != "" {
+		return g.peers.Admit(r)
+	}
+	if err := g.guard.Admit(r); err != nil {
+		return err
+	}
+	return g.auth.Admit(r)
 }
 
 // Refuse implements rest.Gate: whoever asks for a page is refused by one.

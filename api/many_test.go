@@ -22,7 +22,7 @@ func sites(t *testing.T) (here *Server, own, other *fakeBroker) {
 	t.Helper()
 	own, other = newFake("site-1"), newFake("site-2")
 	there := serve(t, other, Config{})
-	own.others = map[string]string{"site-2": there.Addr(), "site-3": ""}
+	own.others = map[string]string{"site-2": peerOf(there), "site-3": ""}
 	here = serve(t, own, Config{})
 	for _, s := range []*Server{here, there} {
 		if w := ask(s, "POST", "/v1/jobs", js, `{"command":["a"],"count":3,"labels":{"k":"v"}}`); w.Code != 202 {
@@ -141,7 +141,7 @@ func TestOutputOfTasksAtSeveralSites(t *testing.T) {
 	own.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
 		switch q.Task {
 		case 1:
-			return nil, &node.ElsewhereError{Site: "site-2", HTTP: own.others["site-2"], Role: "executor"}
+			return nil, &node.ElsewhereError{Site: "site-2", Peer: own.others["site-2"], Role: "executor"}
 		case 2, 3:
 			asked++
 			return nil, &node.ElsewhereError{Site: "site-3", Role: "executor"}

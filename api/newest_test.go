@@ -49,7 +49,7 @@ func TestNewestOutput(t *testing.T) {
 	gone, atGone := member(t, "site-5", Config{})
 	damaged, atDamaged := member(t, "site-6", Config{})
 	busy, atBusy := member(t, "site-7", Config{})
-	away := node.ElsewhereError{Site: "site-8", HTTP: nobody(t)}
+	away := node.ElsewhereError{Site: "site-8", Peer: nobody(t)}
 	keeps(older, map[uint32]uint32{100: 1})
 	keeps(newer, map[uint32]uint32{100: 3})
 	keeps(nothing, nil)
@@ -233,7 +233,7 @@ func TestOutputsBesideASiteThatIsAway(t *testing.T) {
 	}
 	keeps(asked, map[uint32]uint32{103: 1})
 	keeps(other, map[uint32]uint32{101: 1, 102: 1})
-	asked.mayHave = []node.ElsewhereError{{Site: "site-3", HTTP: nobody(t), Role: "executor"}, atOther}
+	asked.mayHave = []node.ElsewhereError{{Site: "site-3", Peer: nobody(t), Role: "executor"}, atOther}
 	s := serve(t, asked, Config{})
 	const want = "0 executor-unreachable|1 101.1 of site-2|2 executor-unreachable|3 103.1 of site-1"
 	if got := outputsIn(t, ask(s, "GET", "/v1/jobs/site-1.1/logs?all=true", "", "").Body); got != want {

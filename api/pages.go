@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,13 +9,13 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/internal/auth"
 	"github.com/cloudshare/cloudshare/api/internal/outputs"
+	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/fsm/command"
-	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
 )
 
@@ -40,10 +39,12 @@ type pages struct {
 }
 
 // newSource says what the pages stand on.
-func newSource(cfg *Config, b Broker, o *outputs.Outputs, who *auth.Auth, stop *transport.Stop) web.Config {
+func newSource(
+	cfg *Config, b Broker, o *outputs.Outputs, others *peers.Client, who *auth.Auth, stop *transport.Stop,
+) web.Config {
 	out := web.Config{
-		Source: pageSource{b, o}, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem, Stopping: stop.Begun(),
-		Sessions:   who,
+		Source: pageSource{b, o, others}, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem,
+		Stopping: stop.Begun(), Sessions: who,
 		MaxStreams: cfg.MaxWaiters + cfg.MaxFollowers, // stayed refuses before
 	}
 	if cfg.Recent != nil {
@@ -132,32 +133,6 @@ func (g *pages) refuse(w http.ResponseWriter, r *http.Request, p *problem.Proble
 func pageProblem(err error) web.Problem {
 	p := problem.Of(err)
 	return web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail}
-}
-
-// pageSource gives the pages the broker's feed in their own terms.
-type pageSource struct {
-	Broker
-	*outputs.Outputs
-}
-
-var _ web.Source = pageSource{}
-
-// Moved implements web.Source.
-func (p pageSource) Moved() (entry, home uint64) { return p.Feed().Moved() }
-
-// AwaitMove implements web.Source.
-func (p pageSource) AwaitMove(ctx context.Context, entry, home uint64) error {
-	return p.Feed().AwaitMove(ctx, entry, home)
-}
-
-// Events implements web.Source.
-func (p pageSource) Events(from node.EventID, f node.EventFilter) web.Events {
-	return p.Broker.Events(from, f)
-}
-
-// Logs implements web.Source: it looks for earlier attempts at all brokers.
-func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
-	return p.Open(ctx, q)
 }
 
 // pageWhys words why a job waits.

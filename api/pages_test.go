@@ -54,12 +54,12 @@ func TestPagesOfAnotherBroker(t *testing.T) {
 	there := serve(t, owner, Config{})
 	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"],"name":"at home"}`)
 	f := newFake("site-1")
-	f.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: there.Addr(), Role: "owner"}
+	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(there), Role: "owner"}
 	here := newServer(f)
 	if w := ask(here, "GET", "/jobs/site-2.1", "", ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "at home") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	f.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: "127.0.0.1:1", Role: "owner"}
+	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: "127.0.0.1:1", Role: "owner"}
 	w := ask(here, "GET", "/jobs/site-2.1", "", "")
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "does not answer") ||
 		!strings.Contains(w.Body.String(), "<h1>") {
@@ -81,7 +81,7 @@ func TestPageFindsEarlierAttempts(t *testing.T) {
 	here := newServer(f)
 	ask(here, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
 	f.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
-		return nil, &node.AnywhereError{Query: q, What: "attempt 1", Sites: []node.ElsewhereError{{Site: "site-2", HTTP: there.Addr()}}}
+		return nil, &node.AnywhereError{Query: q, What: "attempt 1", Sites: []node.ElsewhereError{{Site: "site-2", Peer: peerOf(there)}}}
 	}
 	w := ask(here, "GET", "/jobs/site-2.1/log?task=0&attempt=1", "", "")
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "data: from site-2, attempt 1\n") {

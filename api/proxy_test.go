@@ -34,7 +34,7 @@ func TestForward(t *testing.T) {
 	there := serve(t, owner, Config{})
 	ask(there, "POST", "/v1/jobs", js, `{"command":["a"],"count":2}`)
 	asked := newFake("site-1")
-	asked.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: there.Addr(), Role: "owner"}
+	asked.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(there), Role: "owner"}
 	here := serve(t, asked, Config{})
 	owner.index = 99
 
@@ -74,8 +74,8 @@ func TestForward(t *testing.T) {
 func TestForwardEnds(t *testing.T) {
 	a, b := newFake("site-1"), newFake("site-2")
 	atA, atB := serve(t, a, Config{}), serve(t, b, Config{})
-	a.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: atB.Addr(), Role: "owner"}
-	b.elseErr = &node.ElsewhereError{Site: "site-1", HTTP: atA.Addr(), Role: "executor"}
+	a.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(atB), Role: "owner"}
+	b.elseErr = &node.ElsewhereError{Site: "site-1", Peer: peerOf(atA), Role: "executor"}
 	expect(t, atA, "owner-unreachable")
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -85,7 +85,7 @@ func TestForwardEnds(t *testing.T) {
 	if err := l.Close(); err != nil { // nobody listens there now
 		t.Fatal(err)
 	}
-	a.elseErr = fmt.Errorf("logs: %w", &node.ElsewhereError{Site: "site-2", HTTP: l.Addr().String(), Role: "executor"})
+	a.elseErr = fmt.Errorf("logs: %w", &node.ElsewhereError{Site: "site-2", Peer: l.Addr().String(), Role: "executor"})
 	expect(t, atA, "executor-unreachable")
 	a.elseErr = &node.ElsewhereError{Site: "site-2", Role: "executor"}
 	expect(t, atA, "executor-unreachable")
@@ -101,16 +101,16 @@ func TestForwardToAnother(t *testing.T) {
 	namesake := newFake("site-2")
 	namesake.jobs = []node.Job{{ID: command.JobID{Site: "site-2", Num: 1}, State: "queued"}}
 	for name, tc := range map[string]struct{ at, want string }{
-		"another site":       {serve(t, other, Config{Federation: "fed"}).Addr(), `is not it (another one answers there: the broker of site "site-3"): correct `},
-		"another federation": {serve(t, namesake, Config{Federation: "other"}).Addr(), "a broker of another federation"},
+		"another site":       {peerOf(serve(t, other, Config{Federation: "fed"})), `is not it (another one answers there: the broker of site "site-3"): correct `},
+		"another federation": {peerOf(serve(t, namesake, Config{Federation: "other"})), "a broker of another federation"},
 		"another server":     {strings.TrimPrefix(page.URL, "http://"), "is not it (another one answers there: no broker)"},
 		"nobody":             {"127.0.0.1:1", "does not answer (dial tcp 127.0.0.1:1: connect: connection refused): correct "},
 	} {
-		a.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: tc.at, Role: "owner"}
+		a.elseErr = &node.ElsewhereError{Site: "site-2", Peer: tc.at, Role: "owner"}
 		for _, method := range []string{"GET", "DELETE"} {
 			w := ask(atA, method, "/v1/jobs/site-2.1", "", "")
 			if body := w.Body.String(); w.Code != 503 || !strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) ||
-				!strings.Contains(body, "its broker at "+tc.at) || !strings.Contains(body, "`advertise` or `http` of site-2") {
+				!strings.Contains(body, "its broker at "+tc.at) || !strings.Contains(body, "`advertise` or `peer` of site-2") {
 				t.Errorf("%s, %s: %d %s", name, method, w.Code, body)
 			}
 		}
@@ -123,7 +123,7 @@ func TestForwardToAnother(t *testing.T) {
 		}
 		a.elseErr = &node.AnywhereError{
 			Query: node.LogQuery{Attempt: 1},
-			Sites: []node.ElsewhereError{{Site: "site-2", HTTP: tc.at}}, What: "attempt 1",
+			Sites: []node.ElsewhereError{{Site: "site-2", Peer: tc.at}}, What: "attempt 1",
 		}
 		if w := ask(atA, "GET", "/v1/jobs/site-2.1/logs?attempt=1", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), tc.at) {
 			t.Errorf("%s, search: %d %s", name, w.Code, w.Body)
@@ -146,16 +146,20 @@ func expect(t *testing.T, s *Server, name string) {
 	}
 }
 
-// TestForeignHops: what a client writes into the header cannot make brokers
-// pass a request on forever.
+// TestForeignHops: what a broker writes into the header cannot make brokers pass a
+// request on forever, and what a client writes there is nothing.
 func TestForeignHops(t *testing.T) {
 	f := newFake("site-1")
-	f.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: "127.0.0.1:1", Role: "owner"}
+	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: "127.0.0.1:1", Role: "owner"}
 	s := newServer(f)
 	for _, hops := range []string{"2", "-1", "99999999999999999999", "x"} {
-		w := ask(s, "GET", "/v1/jobs/site-2.1", "", "", wire.HeaderHops, hops)
+		w := askAsPeer(s, "GET", "/v1/jobs/site-2.1", wire.HeaderHops, hops)
 		if w.Code != 503 || !strings.Contains(w.Body.String(), "passed on") {
 			t.Errorf("hops %q: %d %s", hops, w.Code, w.Body)
+		}
+		w = ask(s, "GET", "/v1/jobs/site-2.1", "", "", wire.HeaderHops, hops)
+		if w.Code != 503 || !strings.Contains(w.Body.String(), "connection refused") {
+			t.Errorf("a client's hops %q count: %d %s", hops, w.Code, w.Body)
 		}
 	}
 }

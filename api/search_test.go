@@ -48,7 +48,7 @@ func member(t *testing.T, name string, cfg Config) (*fakeBroker, node.ElsewhereE
 	s := serve(t, f, cfg)
 	ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
 	f.name = name
-	return f, node.ElsewhereError{Site: name, HTTP: s.Addr(), Role: "executor"}
+	return f, node.ElsewhereError{Site: name, Peer: peerOf(s), Role: "executor"}
 }
 
 const earlier = "/v1/jobs/site-1.1/logs?attempt=1&stream=stderr"
@@ -59,9 +59,9 @@ func TestSearch(t *testing.T) {
 	asked, _ := member(t, "site-1", Config{})
 	has, atHas := member(t, "site-2", Config{})
 	not, atNot := member(t, "site-3", Config{})
-	away := node.ElsewhereError{Site: "site-4", HTTP: nobody(t)}
+	away := node.ElsewhereError{Site: "site-4", Peer: nobody(t)}
 	unknown := node.ElsewhereError{Site: "site-5"}
-	anywhere(not, node.ElsewhereError{Site: "site-1", HTTP: "127.0.0.1:1"}) // it would send us on
+	anywhere(not, node.ElsewhereError{Site: "site-1", Peer: "127.0.0.1:1"}) // it would send us on
 	has.index = 99
 	has.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
 		if !q.Here || q.Attempt != 1 || q.Stream != "stderr" {
@@ -176,7 +176,7 @@ func silentSite(t *testing.T) (at node.ElsewhereError, asked chan struct{}) {
 		<-stop
 	}))
 	t.Cleanup(func() { close(stop); s.Close() })
-	return node.ElsewhereError{Site: "site-9", HTTP: s.Listener.Addr().String(), Role: "executor"}, asked
+	return node.ElsewhereError{Site: "site-9", Peer: s.Listener.Addr().String(), Role: "executor"}, asked
 }
 
 // TestSilentSiteHoldsUpNobody: 64 clients that ask for outputs of a site which accepts
@@ -268,7 +268,7 @@ func stranger(t *testing.T, name string, said wire.Problem) node.ElsewhereError 
 		_ = json.NewEncoder(w).Encode(said)
 	}))
 	t.Cleanup(s.Close)
-	return node.ElsewhereError{Site: name, HTTP: s.Listener.Addr().String(), Role: "executor"}
+	return node.ElsewhereError{Site: name, Peer: s.Listener.Addr().String(), Role: "executor"}
 }
 
 // TestOthersChooseNoStatus: what another broker says of an output becomes an answer's

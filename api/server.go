@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"time"
 
@@ -46,6 +47,11 @@ type Config struct {
 	Federation string
 	Contacts   Contacts // nil = nobody checks addresses
 	Access     Access   // nil = everybody may ask: for tests alone
+	// Peers brings the connections of other sites' brokers, each with a method PeerSite; DialPeer opens one to the
+	// broker of a site at its peer address, and fails if another one answers there. nil: there is no way to or from
+	// them.
+	Peers    net.Listener
+	DialPeer func(ctx context.Context, site, addr string) (net.Conn, error)
 	// Misdialed returns what to answer to a connection that begins so, since it means
 	// another port of the broker; nil: it does not. May be nil.
 	Misdialed func(first [4]byte) []byte
@@ -107,9 +113,9 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	who := auth.New(cfg.Access)
 	s.pages = &pages{waiters: s.waiters, followers: s.followers, auth: who, bodies: bodies}
 	s.peers = peers.New(peers.Config{
-		Site: b.Site, Federation: cfg.Federation, Timeout: cfg.PeerTimeout, Blocks: reads.IsBlocking,
-		Patience: reads.MaxWait,
-		Waiters:  s.waiters, Stop: stop, Refuse: s.pages.refuse, Log: logger,
+		Site: b.Site, Federation: cfg.Federation, Dial: cfg.DialPeer, Timeout: cfg.PeerTimeout,
+		Blocks: reads.IsBlocking, Patience: reads.MaxWait,
+		Waiters: s.waiters, Stop: stop, Refuse: s.pages.refuse, Log: logger,
 	})
 	s.api = rest.New(cfg.Version, &gate{
 		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)),
@@ -121,7 +127,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
 		Log: logger,
 	})
-	s.pages.api, s.pages.web = s.api, web.New(newSource(&cfg, b, out, who, stop))
+	s.pages.api, s.pages.web = s.api, web.New(newSource(&cfg, b, out, s.peers, who, stop))
 
 	jobs.New(jobs.Config{
 		Broker: b, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
@@ -144,7 +150,7 @@ func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 	return &Server{
 		transport: transport.New(transport.Config{
 			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
-			Misdialed: cfg.Misdialed,
+			Misdialed: cfg.Misdialed, Peers: cfg.Peers, From: peers.From,
 		}, logger),
 		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages"),
 		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs"),
@@ -154,7 +160,7 @@ func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 
 // Start listens and serves in the background. The error says which address
 // could not be taken.
-func (s *Server) Start() error { return s.transport.Start(s.api) }
+func (s *Server) Start() error { return s.transport.Start(s.api, s.api) }
 
 // Addr returns the address that Start took, "" before.
 func (s *Server) Addr() string { return s.transport.Addr() }
@@ -169,11 +175,3 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // ServeHTTP answers as Start's listener does: whoever asks needs a token.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }
-
-// Handler answers for a listener that has proven who asks, such as that of other sites'
-// brokers: it asks for no token, and its caller decides what may be asked there.
-func (s *Server) Handler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.api.ServeHTTP(w, r.WithContext(auth.Proven(r.Context())))
-	})
-}

@@ -121,7 +121,7 @@ func TestWhyElsewhere(t *testing.T) {
 	server := serve(t, owner, Config{})
 	ask(server, "POST", "/v1/jobs", js, `{"command":["a"]}`)
 	asked := newFake("site-1")
-	asked.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: server.Addr(), Role: "owner"}
+	asked.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(server), Role: "owner"}
 	res := ask(newServer(asked), "GET", "/v1/jobs/site-2.1/why", "", "")
 	if res.Code != 200 || !strings.Contains(res.Body.String(), `"id":"site-2.1"`) {
 		t.Fatalf("%d %s", res.Code, res.Body)

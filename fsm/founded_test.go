@@ -375,6 +375,39 @@ func TestGossipKey(t *testing.T) {
 	if g := w.s.Roster().Gossip; g.Generation != 2 || g.Key[0] != 2 {
 		t.Errorf("%+v", g)
 	}
+	w.check()
+}
+
+// Gossip is due another key when there is none, and when somebody was expelled who has it.
+func TestGossipKeyIsDue(t *testing.T) {
+	w := newFounded(t, "a", "b", "c")
+	due := func(want uint64, why string) {
+		t.Helper()
+		w.check()
+		if got := w.s.NextGossip(); got != want {
+			t.Fatalf("%s: generation %d is due, want %d", why, got, want)
+		}
+	}
+	set := func(generation uint64) {
+		t.Helper()
+		w.must("a", &command.GossipKey{Term: w.term, Generation: generation, Key: [32]byte{byte(generation)}})
+	}
+	due(1, "there is none")
+	set(1)
+	due(0, "it is new")
+	w.must("a", &command.Motion{What: command.MotionNoElector, Site: "c"})
+	w.must("b", &command.Motion{What: command.MotionNoElector, Site: "c"})
+	due(0, "c lost its vote")
+	w.must("a", &command.Motion{What: command.MotionBan, Site: "c"})
+	due(0, "no majority has banned c")
+	w.must("b", &command.Motion{What: command.MotionBan, Site: "c"})
+	due(2, "c was banned")
+	set(2)
+	due(0, "c never had this one")
+	rebind := &command.Motion{What: command.MotionRebind, Site: "b", Key: signature.Key{7}}
+	w.must("a", rebind)
+	w.must("b", rebind)
+	due(3, "b's former key may be somebody else's")
 }
 
 // However many commands of the roster an entry has, and however bad their signatures are, it ends.

@@ -147,3 +147,9 @@ func (s *views) Tally(m *roster.Motion) (yes, no, electors int) { return s.roste
 
 // Member returns a site's entry in the roster.
 func (s *views) Member(site string) (roster.Member, bool) { return s.roster.Member(site) }
+
+// GossipKey returns the key of the gossip between brokers.
+func (s *views) GossipKey() roster.GossipKey { return s.roster.Gossip() }
+
+// NextGossip returns the generation of the key of gossip that the leader should make now; 0: none.
+func (s *views) NextGossip() uint64 { return s.roster.NextGossip(s.time) }

@@ -17,8 +17,8 @@ func (w *snapWriter) roster(c *roster.Contents) {
 		w.int(m.SinceMs)
 		w.flush()
 	}
-	w.uint(c.Last, c.Changed, marks(c.Recount), c.Gossip.Generation)
-	w.key(c.Gossip.Key)
+	w.uint(c.Last, c.Changed, marks(c.Recount))
+	w.gossip(&c.Gossip)
 	w.uint(uint64(len(c.Invitations)))
 	for _, i := range c.Invitations {
 		w.key(i.Key)
@@ -33,6 +33,15 @@ func (w *snapWriter) roster(c *roster.Contents) {
 		w.motion(m)
 	}
 	w.flush()
+}
+
+func (w *snapWriter) gossip(g *roster.GossipKey) {
+	w.uint(g.Generation)
+	w.key(g.Key)
+	if g.Generation > 0 {
+		w.int(g.SinceMs)
+		w.bool(g.Exposed)
+	}
 }
 
 func (w *snapWriter) motion(m *roster.Motion) {
@@ -66,8 +75,8 @@ func (r *snapReader) roster(s *State) {
 		m.Epoch, m.SinceMs = r.upTo(s.Epoch(), "epoch"), r.within(0, s.time, "log time")
 		c.Members = append(c.Members, m)
 	}
-	c.Last, c.Changed, c.Recount, c.Gossip.Generation = r.uint(), r.upTo(s.index, "entry"), r.bool(), r.uint()
-	c.Gossip.Key = r.key()
+	c.Last, c.Changed, c.Recount = r.uint(), r.upTo(s.index, "entry"), r.bool()
+	c.Gossip = r.gossip(s)
 	for range r.upTo(uint64(s.bounds.roster.Invitations), "invitations") {
 		i := &roster.Invitation{Key: r.key(), Site: r.text(63, "site"), By: r.text(63, "site"), Elector: r.bool()}
 		i.Motion, i.State = r.uint(), roster.InvitationState(r.upTo(255, "state"))
@@ -86,6 +95,14 @@ func (r *snapReader) roster(s *State) {
 		return
 	}
 	s.roster = restored
+}
+
+func (r *snapReader) gossip(s *State) roster.GossipKey {
+	g := roster.GossipKey{Generation: r.uint(), Key: r.key()}
+	if g.Generation > 0 {
+		g.SinceMs, g.Exposed = r.within(0, s.time, "log time"), r.bool()
+	}
+	return g
 }
 
 func (r *snapReader) motion(s *State) *roster.Motion {

@@ -68,9 +68,15 @@ type Config struct {
 	Misdialed func(first [4]byte) []byte
 
 	// Key encrypts and authenticates gossip: KeyBytes bytes, the same at every
-	// member. Empty: a key made of the federation's id, which keeps out junk
-	// and other federations, but nobody who knows that id.
-	Key []byte
+	// member, until SetKey replaces it. Empty: a key made of the federation's id, which
+	// keeps out junk and other federations, but nobody who knows that id.
+	// Generation is Key's, 0 if that is empty: SetKey takes later ones.
+	Key        []byte
+	Generation uint64
+
+	// Known reports whether a site may take part. What is claimed of another is
+	// ignored. It must not block, nor call the Gossip. nil: every site may.
+	Known func(site string) bool
 
 	Profile Profile
 
@@ -144,7 +150,7 @@ func validSite(s string) bool {
 // label stands before every packet and stream, and is authenticated with it.
 func (c *Config) label() string { return "cloudshare/" + hex.EncodeToString(c.Federation[:]) }
 
-// secret returns the key in use: gossip is always framed and authenticated, so that
+// secret returns the first key: gossip is always framed and authenticated, so that
 // no byte from outside the federation reaches a decoder.
 func (c *Config) secret() []byte {
 	if len(c.Key) > 0 {
@@ -169,6 +175,7 @@ type timing struct {
 	spread        time.Duration // news of ours must have been sent within this
 	rivalry       time.Duration // a claim of a taken name is shown so long
 	logEvery      time.Duration // one warning of a kind
+	keyDelay      time.Duration // until a new key is sent with; then until the former is forgotten
 	retransmit, k int           // sends of one piece of news are retransmit·log10(n+1); k at once
 }
 
@@ -179,7 +186,7 @@ func (p Profile) timing() timing {
 			gossip: 300 * time.Millisecond, syncing: 30 * time.Second, deadTime: time.Minute,
 			reclaim: 10 * time.Second, stream: 10 * time.Second, hello: 5 * time.Second,
 			rejoin: 10 * time.Second, spread: 10 * time.Second, rivalry: 90 * time.Second,
-			logEvery: 30 * time.Second, retransmit: 4, k: 4,
+			logEvery: 30 * time.Second, keyDelay: time.Minute, retransmit: 4, k: 4,
 		}
 	}
 	return timing{
@@ -187,6 +194,6 @@ func (p Profile) timing() timing {
 		gossip: 100 * time.Millisecond, syncing: 10 * time.Second, deadTime: 30 * time.Second,
 		reclaim: time.Second, stream: 3 * time.Second, hello: time.Second,
 		rejoin: 3 * time.Second, spread: 2 * time.Second, rivalry: 30 * time.Second,
-		logEvery: 30 * time.Second, retransmit: 4, k: 3,
+		logEvery: 30 * time.Second, keyDelay: 10 * time.Second, retransmit: 4, k: 3,
 	}
 }

@@ -16,6 +16,7 @@ type delegate struct {
 	table      *table
 	mine       atomic.Pointer[meta]
 	federation [16]byte
+	known      func(site string) bool // nil: every site is
 	conflict   func(site string, a, b netip.AddrPort)
 }
 
@@ -54,6 +55,9 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 		n.PCur < n.PMin || n.PCur > n.PMax || n.DMin != 0 || n.DMax != 0 || n.DCur != 0 {
 		// memberlist would keep it, and then fail every exchange because of it.
 		return fmt.Errorf("%w: it speaks gossip %d…%d: upgrade it", ErrRefused, n.PMin, n.PMax)
+	}
+	if d.known != nil && n.Name != d.table.self && !d.known(n.Name) {
+		return fmt.Errorf("%w: it is no member of the federation, or was banned", ErrRefused)
 	}
 	if err := d.table.admit(n.Name); err != nil {
 		return err

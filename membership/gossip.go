@@ -20,6 +20,7 @@ type Gossip struct {
 	log   zerolog.Logger
 	limit *limiter
 
+	keys       *keys
 	table      *table
 	delegate   *delegate
 	logAdapter *logAdapter
@@ -29,6 +30,8 @@ type Gossip struct {
 
 	events  chan Event
 	changed chan struct{} // capacity 1: our metadata changed
+
+	rejoinNow chan struct{} // capacity 1: do not wait for the next round
 
 	ctx    context.Context // ends when Close begins
 	cancel context.CancelFunc
@@ -56,6 +59,7 @@ func Open(cfg Config) (*Gossip, error) {
 	g := &Gossip{
 		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger,
 		events: make(chan Event), changed: make(chan struct{}, 1), begun: make(chan struct{}),
+		rejoinNow: make(chan struct{}, 1),
 	}
 	if cfg.timing != nil {
 		g.t = *cfg.timing
@@ -64,9 +68,12 @@ func Open(cfg Config) (*Gossip, error) {
 	g.table = newTable(cfg.Site, time.Now)
 	g.logAdapter = &logAdapter{log: cfg.Logger, limit: g.limit, suspect: g.table.suspected}
 	g.logAdapter.unheard.now, g.logAdapter.unheard.told = time.Now, func() string { return g.trans.advertise.String() }
-	g.delegate = &delegate{table: g.table, federation: cfg.Federation, conflict: g.warnConflict}
+	g.delegate = &delegate{table: g.table, federation: cfg.Federation, known: cfg.Known, conflict: g.warnConflict}
 	g.delegate.mine.Store(&meta{Meta: cfg.Meta, federation: cfg.Federation, incarnation: cfg.Incarnation})
 	var err error
+	if g.keys, err = newKeys(cfg.secret(), cfg.Generation, g.t.keyDelay, time.Now); err != nil {
+		return nil, err
+	}
 	if g.trans, err = listen(&cfg, g.t, g.limit); err != nil {
 		return nil, err
 	}
@@ -97,7 +104,7 @@ func (g *Gossip) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = g.cfg.Site
 	c.Label, c.SkipInboundLabelCheck = g.cfg.label(), true // the transport has checked it
-	c.SecretKey = g.cfg.secret()
+	c.Keyring = g.keys.ring
 	c.Transport = g.trans
 	if g.cfg.wrap != nil {
 		c.Transport = g.cfg.wrap(g.trans)

@@ -46,6 +46,7 @@ func quick() *timing {
 	t.probe, t.ack, t.gossip = 150*time.Millisecond, 75*time.Millisecond, 25*time.Millisecond
 	t.syncing, t.rejoin, t.reclaim = 500*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
 	t.stream, t.hello, t.spread = 2*time.Second, time.Second, 2*time.Second
+	t.keyDelay = time.Second
 	return &t
 }
 

@@ -33,7 +33,9 @@ func (g *Gossip) rejoinLoop() {
 		case <-g.active.Done():
 			return
 		case <-timer.C:
+		case <-g.rejoinNow:
 		}
+		g.advanceKeys()
 		g.rejoin()
 		g.table.expire(g.t.rivalry)
 		// Half to one and a half of the mean: brokers that started together, or

@@ -42,16 +42,16 @@ var (
 )
 
 // ElsewhereError says that another site's broker answers the question: api
-// passes the request on to HTTP.
+// passes the request on to Peer.
 type ElsewhereError struct {
 	Site string
-	HTTP string // host:port, "" when unknown
+	Peer string // its peer address, host:port; "" when unknown
 	Role string // "owner" or "executor"
 }
 
 // Error implements error.
 func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("ask %s %s at %q", e.Role, e.Site, e.HTTP)
+	return fmt.Sprintf("ask %s %s at %q", e.Role, e.Site, e.Peer)
 }
 
 // AnywhereError says that one of several other sites' brokers may have the

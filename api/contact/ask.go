@@ -17,13 +17,22 @@ import (
 // maxAnswer bounds an answer, in bytes.
 const maxAnswer = 8 << 10
 
-func newClient() *http.Client {
+// siteKey carries the Site that a question is for.
+type siteKey struct{}
+
+func newClient(dial func(ctx context.Context, site, addr string) (net.Conn, error)) *http.Client {
 	return &http.Client{
 		Timeout:       askLimit,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		// Each question dials: a connection that is kept says nothing of the address.
 		Transport: &http.Transport{
-			DialContext: (&net.Dialer{Timeout: askLimit}).DialContext, DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				ctx, cancel := context.WithTimeout(ctx, askLimit)
+				defer cancel()
+				s, _ := ctx.Value(siteKey{}).(Site)
+				return dial(ctx, s.ID, s.Peer)
+			},
+			DisableKeepAlives:      true,
 			MaxResponseHeaderBytes: maxAnswer,
 		},
 	}
@@ -32,14 +41,14 @@ func newClient() *http.Client {
 // askSite returns what the site says of this one, nil if it does not know, or why it is
 // not there.
 func (c *Checker) askSite(ctx context.Context, s Site) (*wire.Contact, error) {
-	u := url.URL{Scheme: "http", Host: s.HTTP, Path: "/v1/contact", RawQuery: url.Values{"from": {c.cfg.Site}}.Encode()}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	u := url.URL{Scheme: "http", Host: s.ID, Path: "/v1/contact", RawQuery: url.Values{"from": {c.cfg.Site}}.Encode()}
+	req, err := http.NewRequestWithContext(context.WithValue(ctx, siteKey{}, s), http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, errors.New("the address is malformed")
+		return nil, errors.New("the site's name is malformed")
 	}
 	res, err := c.client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("nobody answers there (%w)", cause(err))
+		return nil, fmt.Errorf("it does not answer there (%w)", cause(err))
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))

@@ -1,5 +1,5 @@
-// Package contact finds out whether sites reach each other's APIs at the addresses
-// that they have registered, by asking there. Nobody else would notice a wrong one
+// Package contact finds out whether sites reach each other's APIs at the peer addresses
+// that they have registered, where brokers ask each other, by asking there. Nobody else would notice a wrong one
 // before somebody asks for a job or its logs (steps 1 and 7 of a job's way). It
 // imports the wire forms only.
 //
@@ -10,6 +10,7 @@ package contact
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,17 +33,20 @@ const (
 
 // Site is one site of the federation, as it has registered.
 type Site struct {
-	ID, HTTP    string
+	ID, Peer    string
 	Incarnation uint64
 }
 
-// Config of a Checker; all but the last two fields are required.
+// Config of a Checker; all but Dial and the last two fields are required.
 type Config struct {
 	Site       string // this broker's own
 	Federation string
 	// Sites returns the sites that are present now.
 	Sites  func() []Site
 	Logger zerolog.Logger
+	// Dial connects to a site's broker at its peer address, and fails if another one answers there; nil: nobody is
+	// asked.
+	Dial func(ctx context.Context, site, addr string) (net.Conn, error)
 
 	// Patience is how long a site that is present may be silent: it may just have
 	// ended. Round is the time between two looks.
@@ -77,7 +81,7 @@ func New(cfg Config) *Checker {
 	if cfg.Round == 0 {
 		cfg.Round = 2 * time.Second
 	}
-	return &Checker{cfg: cfg, client: newClient(), known: map[string]*record{}}
+	return &Checker{cfg: cfg, client: newClient(cfg.Dial), known: map[string]*record{}}
 }
 
 // Run asks until ctx ends.
@@ -113,7 +117,7 @@ func (c *Checker) round(ctx context.Context, now time.Time) {
 func (c *Checker) dueSites(now time.Time) (list []Site) {
 	present := map[string]Site{}
 	for _, s := range c.cfg.Sites() {
-		if s.HTTP != "" {
+		if s.Peer != "" && c.cfg.Dial != nil {
 			present[s.ID] = s
 		}
 	}
@@ -191,7 +195,7 @@ func (c *Checker) silent(r *record, err error, now time.Time) {
 	r.reached, r.why = false, err.Error()
 	if now.Sub(r.said) >= sayAgain {
 		r.said = now
-		c.cfg.Logger.Warn().Str("to", r.site.ID).Str("http", r.site.HTTP).Str("reason", r.why+Remedy(r.site.ID)).
+		c.cfg.Logger.Warn().Str("to", r.site.ID).Str("peer", r.site.Peer).Str("reason", r.why+Remedy(r.site.ID)).
 			Msg("a site's API is not reached: questions here about its jobs and logs fail")
 	}
 }
@@ -199,9 +203,9 @@ func (c *Checker) silent(r *record, err error, now time.Time) {
 // reached records a successful call. REQUIRES: c.mu held.
 func (c *Checker) reached(r *record, you *wire.Contact, now time.Time) {
 	if r.why != "" {
-		c.cfg.Logger.Info().Str("to", r.site.ID).Str("http", r.site.HTTP).Msg("a site's API is reached again")
+		c.cfg.Logger.Info().Str("to", r.site.ID).Str("peer", r.site.Peer).Msg("a site's API is reached again")
 	}
-	if you != nil && you.Address != c.own.HTTP { // it has not heard of the latest address yet
+	if you != nil && you.Address != c.own.Peer { // it has not heard of the latest address yet
 		you = nil
 	}
 	r.reached, r.why, r.silent, r.said, r.you = true, "", time.Time{}, time.Time{}, you
@@ -212,7 +216,7 @@ func (c *Checker) reached(r *record, you *wire.Contact, now time.Time) {
 		r.pause, r.saidUs = allWell, time.Time{}
 	case now.Sub(r.saidUs) >= sayAgain:
 		r.saidUs = now
-		c.cfg.Logger.Warn().Str("by", r.site.ID).Str("http", you.Address).Str("reason", you.Why).
+		c.cfg.Logger.Warn().Str("by", r.site.ID).Str("peer", you.Address).Str("reason", you.Why).
 			Msg("another site does not reach this broker's API: its users' questions about jobs and logs here fail")
 	}
 }
@@ -226,9 +230,9 @@ func (c *Checker) Of(site string) *wire.Contact {
 	case r == nil || !r.reached && r.why == "":
 		return nil
 	case r.reached:
-		return &wire.Contact{Reached: true, Address: r.site.HTTP}
+		return &wire.Contact{Reached: true, Address: r.site.Peer}
 	}
-	return &wire.Contact{Address: r.site.HTTP, Why: r.why + Remedy(site)}
+	return &wire.Contact{Address: r.site.Peer, Why: r.why + Remedy(site)}
 }
 
 // Unreached implements api.Contacts.
@@ -251,5 +255,5 @@ func (c *Checker) Introduce(from string) wire.Introduction {
 
 // Remedy follows why a site's API is not reached.
 func Remedy(site string) string {
-	return fmt.Sprintf(": correct `advertise` or `http` of %s and restart it, or open the port", site)
+	return fmt.Sprintf(": correct `advertise` or `peer` of %s and restart it, or open the port", site)
 }

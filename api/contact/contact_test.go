@@ -2,7 +2,9 @@ package contact
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,6 +30,11 @@ func answers(t *testing.T, status int, body any) string {
 	return strings.TrimPrefix(srv.URL, "http://")
 }
 
+// dial reaches whoever is at an address: the peer port would make sure of the site.
+func dial(ctx context.Context, _, addr string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+}
+
 func gone(t *testing.T) string {
 	t.Helper()
 	srv := httptest.NewServer(nil)
@@ -37,28 +44,28 @@ func gone(t *testing.T) string {
 
 // TestWhoAnswers: whoever is not the site of the federation is told apart.
 func TestWhoAnswers(t *testing.T) {
-	c := New(Config{Site: "a", Federation: "fed"})
+	c := New(Config{Site: "a", Federation: "fed", Dial: dial})
 	for name, tc := range map[string]struct {
 		at, want string
 	}{
 		"the site":           {answers(t, 200, wire.Introduction{Site: "b", Federation: "fed"}), ""},
-		"nobody":             {gone(t), "nobody answers there (dial tcp "},
-		"no name":            {"nobody.invalid:1", "nobody answers there (dial tcp: lookup nobody.invalid"},
+		"nobody":             {gone(t), "it does not answer there (dial tcp "},
+		"no name":            {"nobody.invalid:1", "it does not answer there (dial tcp: lookup nobody.invalid"},
 		"another site":       {answers(t, 200, wire.Introduction{Site: "c", Federation: "fed"}), `site "c" answers there`},
 		"another federation": {answers(t, 200, wire.Introduction{Site: "b", Federation: "x\ny"}), `site "b" of another federation ("x\ny") answers there`},
 		"another server":     {answers(t, 200, "welcome"), "no broker's API answers there, but HTTP 200"},
 		"an error":           {answers(t, 404, wire.Problem{}), "no broker's API answers there, but HTTP 404"},
 		"a redirect":         {answers(t, 302, nil), "no broker's API answers there, but HTTP 302"},
 		"a long answer":      {answers(t, 200, strings.Repeat("x", 1<<20)), "no broker's API answers there, but HTTP 200"},
-		"no address":         {"a b:1", "the address is malformed"},
+		"no address":         {"a b", "it does not answer there (dial tcp: address a b: missing port"},
 	} {
-		_, err := c.askSite(t.Context(), Site{ID: "b", HTTP: tc.at})
+		_, err := c.askSite(t.Context(), Site{ID: "b", Peer: tc.at})
 		if (err == nil) != (tc.want == "") || err != nil &&
 			(!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
-	you, err := c.askSite(t.Context(), Site{ID: "b", HTTP: answers(t, 200, wire.Introduction{
+	you, err := c.askSite(t.Context(), Site{ID: "b", Peer: answers(t, 200, wire.Introduction{
 		Site: "b", Federation: "fed", You: &wire.Contact{Address: "x:1", Why: "a\nb" + strings.Repeat("c", 1000)},
 	})})
 	if err != nil || you.Reached || len(you.Why) != 500 || strings.Contains(you.Why, "\n") {
@@ -70,10 +77,10 @@ func TestWhoAnswers(t *testing.T) {
 // in a while; a site that comes back, or with another address, begins again.
 func TestPatience(t *testing.T) {
 	var log bytes.Buffer
-	b := Site{ID: "b", HTTP: gone(t), Incarnation: 1}
-	present := []Site{b, {ID: "a", HTTP: "own:1"}, {ID: "quiet"}}
+	b := Site{ID: "b", Peer: gone(t), Incarnation: 1}
+	present := []Site{b, {ID: "a", Peer: "own:1"}, {ID: "quiet"}}
 	c := New(Config{
-		Site: "a", Federation: "fed", Patience: 7 * time.Second, Sites: func() []Site { return present },
+		Site: "a", Federation: "fed", Dial: dial, Patience: 7 * time.Second, Sites: func() []Site { return present },
 		Logger: zerolog.New(&log),
 	})
 	now := time.Unix(1000, 0)
@@ -94,7 +101,7 @@ func TestPatience(t *testing.T) {
 	}
 	rounds(time.Minute)
 	got := c.Of("b")
-	if got == nil || got.Reached || got.Address != b.HTTP || !strings.Contains(got.Why, "connection refused): correct `advertise` or `http` of b and restart it") {
+	if got == nil || got.Reached || got.Address != b.Peer || !strings.Contains(got.Why, "connection refused): correct `advertise` or `peer` of b and restart it") {
 		t.Errorf("%+v", got)
 	}
 	if n := strings.Count(log.String(), "is not reached"); n != 1 {
@@ -111,7 +118,7 @@ func TestPatience(t *testing.T) {
 	if got = c.Of("b"); got == nil || !got.Reached || !strings.Contains(log.String(), "is reached again") {
 		t.Errorf("%+v: %s", got, &log)
 	}
-	present = []Site{{ID: "b", HTTP: b.HTTP, Incarnation: 2}}
+	present = []Site{{ID: "b", Peer: b.Peer, Incarnation: 2}}
 	c.dueSites(now)
 	if c.Of("b") != nil || len(c.known) != 1 {
 		t.Errorf("what an earlier incarnation was counts: %+v", c.known)
@@ -121,13 +128,13 @@ func TestPatience(t *testing.T) {
 // TestToldByOthers: a site learns that it is not reached from those that it asks.
 func TestToldByOthers(t *testing.T) {
 	var log bytes.Buffer
-	b := Site{ID: "b", HTTP: answers(t, 200, wire.Introduction{
+	b := Site{ID: "b", Peer: answers(t, 200, wire.Introduction{
 		Site: "b", Federation: "fed",
 		You: &wire.Contact{Address: "own:1", Why: "nobody answers there"},
 	})}
 	own := "own:1"
 	c := New(Config{
-		Site: "a", Federation: "fed", Sites: func() []Site { return []Site{b, {ID: "a", HTTP: own}} },
+		Site: "a", Federation: "fed", Dial: dial, Sites: func() []Site { return []Site{b, {ID: "a", Peer: own}} },
 		Logger: zerolog.New(&log),
 	})
 	now := time.Unix(1000, 0)
@@ -160,9 +167,9 @@ func TestToldByOthers(t *testing.T) {
 func TestManySites(t *testing.T) {
 	var present []Site
 	for i := range 3*atOnce + 1 {
-		present = append(present, Site{ID: string(rune('b' + i)), HTTP: "x:1"})
+		present = append(present, Site{ID: string(rune('b' + i)), Peer: "x:1"})
 	}
-	c := New(Config{Site: "a", Sites: func() []Site { return present }, Logger: zerolog.Nop()})
+	c := New(Config{Site: "a", Dial: dial, Sites: func() []Site { return present }, Logger: zerolog.Nop()})
 	asked, now := map[string]bool{}, time.Unix(1000, 0)
 	for range 4 {
 		list := c.dueSites(now)

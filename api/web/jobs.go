@@ -115,7 +115,7 @@ func (p *Pages) byID(ctx context.Context, query string) (jobRow, bool) {
 		return jobRow{}, false
 	}
 	job, err := p.cfg.Source.Job(ctx, id)
-	if e, ok := asElsewhere(err); ok && e.HTTP != "" { // its owner knows; the link leads there
+	if e, ok := asElsewhere(err); ok && e.Peer != "" { // its owner knows; the link leads there
 		return jobRow{Job: node.Job{ID: id, State: "elsewhere"}, Ran: -1}, true
 	}
 	if err != nil {

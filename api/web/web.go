@@ -37,7 +37,7 @@ type Problem struct {
 }
 
 // Handler answers one route. The writer cuts clients that take nothing. An error is a *node.ElsewhereError: another
-// broker answers the same request, whatever else went wrong has been shown.
+// broker is to answer, and how to reach it is not known; whatever else went wrong has been shown.
 type Handler func(w http.ResponseWriter, r *http.Request, param func(string) string) error
 
 // Route is one path; {name} stands for a part that param gives.

@@ -189,7 +189,7 @@ func TestProblems(t *testing.T) {
 // TestElsewhere: what another broker knows is asked of it.
 func TestElsewhere(t *testing.T) {
 	b := webtest.New(3, 10)
-	b.Err = &node.ElsewhereError{Site: "site-002", HTTP: "127.0.0.1:1", Role: "owner"}
+	b.Err = &node.ElsewhereError{Site: "site-002", Peer: "127.0.0.1:1", Role: "owner"}
 	h := newPages(t, b)
 	for _, c := range [][2]string{{"GET", "/jobs/site-002.1"}, {"GET", "/jobs/site-002.1/log"}, {"GET", "/jobs/site-002.1/live"}, {"POST", "/jobs/site-002.1/cancel"}} {
 		if w := ask(h, c[0], c[1]); w.Code != http.StatusTeapot || w.Header().Get("Elsewhere") != "site-002" {

@@ -12,14 +12,17 @@ import (
 
 // Header names of the API.
 const (
-	HeaderIndex    = "X-CloudShare-Index"   // number of the last entry applied by who answers
-	HeaderHome     = "X-CloudShare-Home"    // number of the last event of this site's home jobs; see blocking reads
-	HeaderAge      = "X-CloudShare-Age"     // how old the state of who answers may be, in seconds with three decimals; or "unknown"
-	HeaderStale    = "X-CloudShare-Stale"   // "true": who answers has no contact with the leader; else left out
-	HeaderHops     = "X-CloudShare-Hops"    // how often brokers passed the request on
-	HeaderVia      = "X-CloudShare-Via"     // the site whose broker was asked, on what brokers pass on
-	HeaderSite     = "X-CloudShare-Site"    // whose broker answers
-	HeaderMeans    = "X-CloudShare-Means"   // SITE/FEDERATION that a broker means when it passes a request on: any other refuses it
+	HeaderIndex = "X-CloudShare-Index" // number of the last entry applied by who answers
+	HeaderHome  = "X-CloudShare-Home"  // number of the last event of this site's home jobs; see blocking reads
+	HeaderAge   = "X-CloudShare-Age"   // how old the state of who answers may be, in seconds with three decimals; or "unknown"
+	HeaderStale = "X-CloudShare-Stale" // "true": who answers has no contact with the leader; else left out
+	HeaderHops  = "X-CloudShare-Hops"  // how often brokers passed the request on
+	HeaderVia   = "X-CloudShare-Via"   // the site whose broker was asked, on what brokers pass on
+	HeaderSite  = "X-CloudShare-Site"  // whose broker answers
+	HeaderMeans = "X-CloudShare-Means" // SITE/FEDERATION that a broker means when it passes a request on: any other refuses it
+	// HeaderHere, set, asks a broker for what it has itself: it neither asks others nor passes the question on, so a
+	// search cannot go round.
+	HeaderHere     = "X-CloudShare-Here"
 	HeaderKey      = "Idempotency-Key"      // names a submission
 	HeaderReplayed = "Idempotency-Replayed" // "true": the answer of an earlier one
 	TypeJSON       = "application/json"

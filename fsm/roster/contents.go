@@ -20,34 +20,12 @@ type Contents struct {
 	Gossip      GossipKey
 }
 
-// GossipKey is the key of the gossip between brokers; Generation 0: there is none yet.
-type GossipKey struct {
-	Generation uint64
-	Key        [32]byte
-}
-
 // Contents returns a copy that stays as it is.
 func (r *Roster) Contents() Contents {
 	return Contents{
 		Members: slices.Clone(r.members), Invitations: slices.Clone(r.invitations), Motions: slices.Clone(r.motions),
 		Last: r.last, Changed: r.changed, Recount: r.recount, Gossip: r.gossip,
 	}
-}
-
-// Gossip returns the key of gossip.
-func (r *Roster) Gossip() GossipKey { return r.gossip }
-
-// SetGossip puts the next key of gossip in force. The leader makes it; one that comes too late is refused.
-func (r *Roster) SetGossip(c *command.GossipKey, at Moment) command.Code {
-	switch next := (GossipKey{c.Generation, c.Key}); {
-	case next == r.gossip:
-		return command.OK
-	case !r.Founded() || c.Generation != r.gossip.Generation+1:
-		return command.OldKey
-	default:
-		r.gossip, r.changed = next, at.Index
-	}
-	return command.OK
 }
 
 // errContents reports contents that no roster has.
@@ -63,6 +41,9 @@ func Restore(b Bounds, c Contents, index uint64) (*Roster, error) {
 		return nil, fmt.Errorf("%w: something without members", errContents)
 	case c.Changed > index:
 		return nil, fmt.Errorf("%w: changed in entry %d, after %d", errContents, c.Changed, index)
+	}
+	if !c.Gossip.valid() {
+		return nil, fmt.Errorf("%w: gossip's key of generation %d", errContents, c.Gossip.Generation)
 	}
 	if err := errors.Join(r.restoreMembers(&c), r.restoreMotions(&c), r.restoreInvitations(&c)); err != nil {
 		return nil, err

@@ -274,10 +274,12 @@ func (r *Roster) do(m *Motion, at Moment) command.Code {
 	case command.MotionBan:
 		x.Banned, x.Elector = true, false
 		r.revokeAllOf(m.Site, at)
+		r.exposeGossip()
 	case command.MotionUnban:
 		x.Banned = false
 	case command.MotionRebind:
 		x.Key, x.Recovery, x.Generation = m.Key, signature.Key{}, x.Generation+1
+		r.exposeGossip()
 	case command.MotionForget, command.MotionAdmit, command.MotionPolicy:
 		return command.OK
 	}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -23,6 +24,7 @@ type leaderWatch struct {
 	leases  *leases.Tracker
 	fitness fitness
 	outside func() error
+	keyed   uint64 // generation of the last key of gossip that was made here
 }
 
 // run runs the lease tracker while this broker leads.
@@ -60,8 +62,9 @@ func (x *leaderWatch) watchFitnessAndLeases() {
 	var sites []fsm.SiteView
 	var params command.Params
 	var raise core.RaiseEvent
+	var generation uint64
 	x.replica.View(func(s *fsm.State) {
-		sites, params = s.Sites(), s.Params()
+		sites, params, generation = s.Sites(), s.Params(), s.NextGossip()
 		if next := s.NextVersion(); next > s.Version() {
 			raise.Version = next
 		}
@@ -70,7 +73,21 @@ func (x *leaderWatch) watchFitnessAndLeases() {
 		x.log.Info().Uint32("version", raise.Version).Msg("the brokers of all sites know a newer apply version: raising it")
 		x.post(raise)
 	}
+	if generation != 0 {
+		x.makeGossipKey(st.Term, generation)
+	}
 	x.judge(x.leases.JudgeSites(sites, node.TimingOf(params, 0), x.hints.Absent))
+}
+
+// makeGossipKey has another key of gossip ordered. It is proposed again at each look until it is there.
+func (x *leaderWatch) makeGossipKey(term, generation uint64) {
+	if x.keyed != generation {
+		x.log.Info().Uint64("generation", generation).Msg("gossip gets another key")
+		x.keyed = generation
+	}
+	ev := core.GossipKeyEvent{Term: term, Generation: generation}
+	_, _ = rand.Read(ev.Key[:]) // never fails
+	x.post(ev)
 }
 
 // judge has verdicts ordered. Losses are tried once: the next look proposes

@@ -175,6 +175,10 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		if c.incarnation != 0 {
 			c.changes.proposeRaise(ev)
 		}
+	case GossipKeyEvent:
+		if c.incarnation != 0 {
+			c.changes.proposeGossipKey(ev)
+		}
 	case EpochEvent:
 		c.beginEpoch(ev)
 	case RegisteredEvent:

@@ -25,14 +25,20 @@ type RaiseEvent struct{ Version uint32 }
 
 func (RaiseEvent) isEvent() {}
 
-// changes are those of the federation that this broker has proposed and that are being
-// ordered: a leader's verdicts, a newer apply version, and what people want of the federation. A broker that is not
-// registered has no numbers for commands: it judges nobody and raises nothing, and the
-// leadership goes to another one (fitness.go).
+// GossipKeyEvent says that this broker leads in a term, and that gossip is due another key.
+type GossipKeyEvent command.GossipKey
+
+func (GossipKeyEvent) isEvent() {}
+
+// changes are those of the federation that this broker has proposed and that are being ordered: a leader's verdicts, a
+// newer apply version, a key of gossip, and what people want of the federation. A broker that is not registered has no
+// numbers for commands: it judges nobody, raises nothing and makes no keys, and the leadership goes to another one
+// (fitness.go).
 type changes struct {
 	out     *turn.Outbox
 	judging map[coord.Renewal]bool // verdicts being ordered
 	raising bool                   // a newer apply version is being ordered
+	keying  bool                   // a key of gossip is being ordered
 	orders  int                    // that people wait for
 }
 
@@ -68,6 +74,17 @@ func (g *changes) proposeRaise(ev RaiseEvent) {
 	}
 	g.raising = true
 	g.out.Add(&command.Raise{Version: ev.Version}, func(command.Result, StateReader, *Effects) { g.raising = false })
+}
+
+// proposeGossipKey proposes a key of gossip, one at a time. What is refused was made in an older term, or too late:
+// the leader looks again.
+func (g *changes) proposeGossipKey(ev GossipKeyEvent) {
+	if g.keying {
+		return
+	}
+	g.keying = true
+	key := command.GossipKey(ev)
+	g.out.Add(&key, func(command.Result, StateReader, *Effects) { g.keying = false })
 }
 
 // expelled forgets the verdicts of an incarnation that is lost.

@@ -48,3 +48,28 @@ func TestApplyVersionIsRaised(t *testing.T) {
 		t.Errorf("a replica that does not know the version goes on: %v", err)
 	}
 }
+
+// A key of gossip is ordered once, and again when the term of the first one is over.
+func TestGossipKeyIsOrderedOnce(t *testing.T) {
+	a := newRig(t, command.DefaultParams(), 1).sites[0]
+	a.pending = nil
+	ordered := func(ev GossipKeyEvent, want uint64) {
+		t.Helper()
+		a.turn(ev)
+		a.turn(ev, ev)
+		var terms []uint64
+		for _, cmd := range a.pending {
+			if key, ok := cmd.Body.(*command.GossipKey); ok {
+				terms = append(terms, key.Term)
+			}
+		}
+		if len(terms) != 1 || terms[0] != want {
+			t.Fatalf("keys of the terms %d were ordered, want one of term %d", terms, want)
+		}
+		cmds := a.pending
+		a.pending = nil
+		a.turn(ResultEvent{Cmds: cmds, Results: a.rig.apply(cmds...)}) // refused: there is no roster
+	}
+	ordered(GossipKeyEvent{Term: 1, Generation: 1, Key: [32]byte{1}}, 1)
+	ordered(GossipKeyEvent{Term: 2, Generation: 1, Key: [32]byte{2}}, 2)
+}

@@ -38,6 +38,8 @@ type Replica struct {
 	// onRoster is told who the members are, whenever that changed; told is the entry that changed it last.
 	onRoster func(index uint64, c roster.Contents)
 	told     uint64
+	// onGossip is told the key of gossip with it.
+	onGossip func(roster.GossipKey)
 	// numbered is the numbering of the last job with indices that told something.
 	numbered struct {
 		job     command.JobID

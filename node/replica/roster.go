@@ -18,14 +18,28 @@ func (r *Replica) OnRoster(tell func(index uint64, c roster.Contents)) {
 	r.tellRoster()
 }
 
+// OnGossip has a function told the key of gossip, at least now and after each entry that changed it. It must not
+// block, nor read the replica.
+func (r *Replica) OnGossip(tell func(roster.GossipKey)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.onGossip, r.told = tell, 0
+	r.tellRoster()
+}
+
 // tellRoster is called after each change of the state. REQUIRES: r.mu held.
 func (r *Replica) tellRoster() {
 	at := r.state.RosterChanged()
-	if at == r.told || r.onRoster == nil {
+	if at == r.told || r.onRoster == nil && r.onGossip == nil {
 		return
 	}
 	r.told = at
-	r.onRoster(at, r.state.Roster())
+	if r.onRoster != nil {
+		r.onRoster(at, r.state.Roster())
+	}
+	if r.onGossip != nil {
+		r.onGossip(r.state.GossipKey())
+	}
 }
 
 // MayVote implements coord.Electoral: in a federation without a roster all may.

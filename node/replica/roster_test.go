@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -19,6 +20,8 @@ func TestRosterIsTold(t *testing.T) {
 	var told []roster.Contents
 	tell := func(_ uint64, c roster.Contents) { told = append(told, c) }
 	r.OnRoster(tell)
+	var gossip []uint64 // generations
+	r.OnGossip(func(key roster.GossipKey) { gossip = append(gossip, key.Generation) })
 	founder := signature.Key{1}
 	apply := func(id command.ID, body command.Body) {
 		t.Helper()
@@ -40,6 +43,10 @@ func TestRosterIsTold(t *testing.T) {
 	if !r.MayVote("a") || r.MayVote("b") || r.Expelled("b") {
 		t.Error("a may not vote, or b may, or is expelled")
 	}
+	apply(command.ID{Site: "a", Incarnation: 1, Seq: 1}, &command.GossipKey{Term: 1, Generation: 1, Key: [32]byte{1}})
+	if want := []uint64{0, 1}; !slices.Equal(gossip, want) || len(told) != 2 || told[1].Gossip.Key != [32]byte{1} {
+		t.Errorf("generations %d, want %d; %+v", gossip, want, told)
+	}
 	var snapshot bytes.Buffer
 	s, err := r.Snapshot()
 	if err == nil {
@@ -50,7 +57,7 @@ func TestRosterIsTold(t *testing.T) {
 	}
 	other := NewReplica()
 	other.OnRoster(tell)
-	if err = other.Restore(&snapshot); err != nil || len(told) != 2 || told[1].Members[0].Site != "a" {
+	if err = other.Restore(&snapshot); err != nil || len(told) != 3 || told[2].Members[0].Site != "a" {
 		t.Errorf("%+v, %v", told, err)
 	}
 }

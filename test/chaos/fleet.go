@@ -200,28 +200,38 @@ func (m *member) configure() error {
 
 func (m *member) config() string { return filepath.Join(m.Dir, "config.yaml") }
 
-// start brings all brokers up: the first founds, the others join it.
+// start brings all brokers up: the first founds, and invites the others while it decides alone.
 func (f *fleet) start(ctx context.Context) error {
-	for i, m := range f.members {
-		how := []string{"--bootstrap"}
-		if i > 0 {
-			how = []string{"--join", address(f.members[0].host, peerPort)}
-		}
-		if err := m.launch(how...); err != nil {
+	founder := f.members[0]
+	err := founder.launch("--bootstrap")
+	if err == nil {
+		err = founder.awaitReady(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	ways := make([][]string, len(f.members))
+	for i, m := range f.members[1:] {
+		if ways[i+1], err = f.invite(ctx, m.Name); err != nil {
 			return err
 		}
-		if i == 0 {
-			if err := m.awaitReady(ctx); err != nil {
-				return err
-			}
+	}
+	for i, m := range f.members[1:] {
+		if err = m.launch(ways[i+1]...); err != nil {
+			return err
 		}
 	}
 	for _, m := range f.members {
-		if err := m.awaitReady(ctx); err != nil {
+		if err = m.awaitReady(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// invite has the founder let a site in.
+func (f *fleet) invite(ctx context.Context, name string) ([]string, error) {
+	return f.members[0].InviteFile(ctx, f.members[0].Dir, name)
 }
 
 // launch starts the broker; it does not wait until it is ready.

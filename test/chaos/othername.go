@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/truststore"
+	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/test/chaos/check"
 	"github.com/cloudshare/cloudshare/test/chaos/netlab"
 )
@@ -43,11 +46,13 @@ func otherName(ctx context.Context, r *run) error {
 	defer beats.Wait()
 	defer leave()
 	for i, m := range rest {
-		layer := strangerAs(r.stranger(), rest[1-i].Name, relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)},
-			fed)
+		layer, err := hostile(r.stranger(), rest[1-i], relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)}, fed)
+		if err != nil {
+			return err
+		}
 		beats.Go(func() { keepLeading(crowd, layer, dead.Name, st.Term) })
 	}
-	r.say("a stranger says to the others that %s leads term %d, each in the name of the other one", dead.Name, st.Term)
+	r.say("a thief of keys says to the others that %s leads term %d, to each by the key of the other one", dead.Name, st.Term)
 	if err = sleep(ctx, lag); err != nil {
 		return err
 	}
@@ -88,9 +93,23 @@ func keepLeading(ctx context.Context, layer *forgedLayer, leader string, term ui
 	}
 }
 
-// strangerAs dials one broker from a host, and greets as a member.
-func strangerAs(from *netlab.Host, as string, to relay.Peer, fed [16]byte) *forgedLayer {
-	return &forgedLayer{to: to, fed: fed, dialer: relay.Dialer{Site: as, Net: &relay.Network{
-		Dial: func(ctx context.Context, addr string) (net.Conn, error) { return from.Dial(ctx, "tcp", addr) },
-	}}}
+// hostile dials one broker from a host as a member, by its key: as one that has turned against the others, or whose
+// key was stolen.
+func hostile(from *netlab.Host, as *member, to relay.Peer, fed [16]byte) (*forgedLayer, error) {
+	key, err := identity.Load(filepath.Join(as.Dir, "data", "key"))
+	if err != nil {
+		return nil, err
+	}
+	trust, err := truststore.Open(filepath.Join(as.Dir, "data", "roster"), nil)
+	if err != nil {
+		return nil, err
+	}
+	own, err := relay.NewIdentity(key, trust)
+	if err != nil {
+		return nil, err
+	}
+	return &forgedLayer{to: to, fed: fed, dialer: relay.Dialer{Site: as.Name, Net: &relay.Network{
+		Identity: own,
+		Dial:     func(ctx context.Context, addr string) (net.Conn, error) { return from.Dial(ctx, "tcp", addr) },
+	}}}, nil
 }

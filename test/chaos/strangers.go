@@ -93,7 +93,7 @@ func keepOpen(ctx context.Context, from *netlab.Host, addr string) {
 	}
 }
 
-// forgedTerm has a stranger ask every broker for its vote in the last term there
+// forgedTerm has somebody with a member's key ask every broker for its vote in the last term there
 // is. Nobody may believe it, or there is no later term to elect a leader in.
 func forgedTerm(ctx context.Context, r *run) error {
 	if err := r.allVoters(ctx); err != nil {
@@ -108,9 +108,9 @@ func forgedTerm(ctx context.Context, r *run) error {
 		return fmt.Errorf("parse federation: %w", err)
 	}
 	for i, m := range r.members {
-		as := r.members[(i+1)%len(r.members)].Name
+		as := r.members[(i+1)%len(r.members)]
 		err = forgeVote(r.stranger(), fed, as, relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)})
-		r.say("a stranger asks %s for its vote in the last term, as %s: %v", m.Name, as, err)
+		r.say("a thief of keys asks %s for its vote in the last term, as %s: %v", m.Name, as.Name, err)
 	}
 	if _, err = r.submit(ctx, 2, plan.Job{Name: "after", Count: 1, Length: time.Second, Sites: []int{3}}); err != nil {
 		return err
@@ -123,11 +123,15 @@ func forgedTerm(ctx context.Context, r *run) error {
 }
 
 // forgeVote asks one broker for its vote in a term after which there is none.
-func forgeVote(from *netlab.Host, fed [16]byte, as string, to relay.Peer) error {
-	trans := raft.NewNetworkTransport(strangerAs(from, as, to, fed), 1, lag, io.Discard)
+func forgeVote(from *netlab.Host, fed [16]byte, as *member, to relay.Peer) error {
+	layer, err := hostile(from, as, to, fed)
+	if err != nil {
+		return err
+	}
+	trans := raft.NewNetworkTransport(layer, 1, lag, io.Discard)
 	defer trans.Close()
 	req := raft.RequestVoteRequest{
-		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as), Addr: []byte(as)},
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as.Name), Addr: []byte(as.Name)},
 		Term:      math.MaxUint64, LastLogIndex: math.MaxUint64, LastLogTerm: math.MaxUint64, LeadershipTransfer: true,
 	}
 	var answer raft.RequestVoteResponse

@@ -64,7 +64,7 @@ func TestBrokerKilled(t *testing.T) {
 func TestFenceOfAForeignTask(t *testing.T) {
 	e := engines.Start(t, engines.Docker, engines.Flags("--live-restore"))
 	a := newSite(t, "a", "--bootstrap", "--cores", "1")
-	b := newSite(t, "b", append(containers(e), "--join", a.Peer)...)
+	b := newSite(t, "b", append(containers(e), a.Invites("b")...)...)
 	id := a.Accept(shell("echo begun; sleep 1000"))
 	a.Says(id, "begun\n")
 	b.End(syscall.SIGKILL)

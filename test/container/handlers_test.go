@@ -70,7 +70,7 @@ func TestHandlersSideBySide(t *testing.T) {
 func TestRefusedAtHomeRunsElsewhere(t *testing.T) {
 	e := engines.Start(t, engines.Docker)
 	a := newSite(t, "a", append(containers(e, "--container-images", "ghcr.io/nobody/*"), "--bootstrap")...)
-	b := newSite(t, "b", append(containers(e), "--join", a.Peer)...)
+	b := newSite(t, "b", append(containers(e), a.Invites("b")...)...)
 	a.Await("the machines of b", func() error { return says(a, "/v1/sites", `"name":"container"`, b.Site.Name) })
 	id := a.Accept(shell("echo at $CLOUDSHARE_SITE"))
 	if out := a.Succeeds(id); out != "at b\n" {

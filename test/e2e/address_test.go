@@ -29,7 +29,7 @@ func votersOn(t *testing.T, n int, backend []string) (all []*solo.Broker, gossip
 	for i := range n {
 		way := []string{"--bootstrap"}
 		if i > 0 {
-			way = []string{"--join", all[0].Peer}
+			way = all[0].Invites(fmt.Sprintf("site-%d", i+1), all[1:]...)
 		}
 		gossip = append(gossip, solo.FreeAddress(t))
 		all = append(all, solo.New(t, fmt.Sprintf("site-%d", i+1), slices.Concat(way, backend, []string{"--cores", "1", "--gossip", gossip[i]})...))
@@ -120,7 +120,7 @@ func TestAdvertiseTypo(t *testing.T) {
 func TestJoinTypo(t *testing.T) {
 	t.Parallel()
 	all, _ := voters(t, 1)
-	four := solo.Prepare(t, "site-4", "--cores", "1", "--gossip", solo.FreeAddress(t), "--join", all[0].Peer)
+	four := solo.Prepare(t, "site-4", append(all[0].Invites("site-4"), "--cores", "1", "--gossip", solo.FreeAddress(t))...)
 	four.Launch("--advertise", "127.99.99.99")
 	four.Await("says why it waits", func() error {
 		err := four.Ready(t.Context())

@@ -17,8 +17,6 @@ func TestAdvertise(t *testing.T) {
 	t.Parallel()
 	fed := start(t, 1, 1)
 	first := fed.Sites[0]
-	peer, err := first.PeerAddress()
-	must(t, err)
 	var flags, told []string
 	for _, key := range []string{"--http", "--peer", "--gossip"} {
 		addr, err := testbed.FreeAddress()
@@ -26,7 +24,7 @@ func TestAdvertise(t *testing.T) {
 		_, port, _ := net.SplitHostPort(addr)
 		flags, told = append(flags, key, "0.0.0.0:"+port), append(told, "localhost:"+port)
 	}
-	join(t, "named", peer, append(flags, "--insecure", "--advertise", "localhost")...)
+	join(t, "named", []*testbed.Site{first}, append(flags, "--insecure", "--advertise", "localhost")...)
 	await(t, "the new site is told of", func() error {
 		b, _, err := first.Do(t.Context(), http.MethodGet, "/v1/sites", nil, nil)
 		if i := slices.IndexFunc(told[:2], func(addr string) bool {

@@ -49,12 +49,14 @@ func wantCommand(t *testing.T, code int, texts []string, args ...string) {
 
 func config(s *testbed.Site) string { return filepath.Join(s.Dir, "config.yaml") }
 
-// join runs the broker of a new site until the test ends; args count more than
+// join runs the broker of a new site, which members invite, until the test ends; args count more than
 // what stands here.
-func join(t *testing.T, name, through string, args ...string) {
+func join(t *testing.T, name string, members []*testbed.Site, args ...string) {
 	t.Helper()
+	way, err := members[0].InviteFile(within(t), t.TempDir(), name, members[1:]...)
+	must(t, err)
 	args = append([]string{
-		"broker", "--site", name, "--data-dir", t.TempDir(), "--join", through,
+		"broker", "--site", name, "--data-dir", t.TempDir(), way[0], way[1],
 		"--http", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--gossip", "127.0.0.1:0", "--cores", "1", "--stop-tasks",
 	}, args...)
 	cmd := exec.CommandContext(t.Context(), cloudshare, args...)
@@ -145,7 +147,7 @@ func TestRecoverFromALostQuorum(t *testing.T) {
 	wantCommand(t, 5, []string{"--follow " + peer}, "recover", "--config", config(v.other), "--yes")
 	wantCommand(t, 0, []string{"joins through"}, "recover", "--config", config(v.other), "--follow", peer, "--yes")
 	must(t, v.fed.Restart(within(t), v.other))
-	join(t, "site-new", peer)
+	join(t, "site-new", []*testbed.Site{v.survivor})
 	await(t, "the new site", func() error {
 		info, err := v.survivor.Info(t.Context(), "site-new")
 		if err == nil && info.State != "alive" {

@@ -31,9 +31,13 @@ func TestBootstrapOnExistingDataIsRefused(t *testing.T) {
 func TestDuplicateSiteNameIsRefused(t *testing.T) {
 	t.Parallel()
 	fed := start(t, 2, 1)
-	code, out := broker(t, joinArgs(t, fed.Sites[0], fed.Sites[1].Name, filepath.Join(t.TempDir(), "other"))...)
-	if code == 0 || !strings.Contains(out, fed.Sites[1].Name) {
-		t.Errorf("exit %d, want a refusal that names %s:\n%s", code, fed.Sites[1].Name, out)
+	if _, err := fed.Sites[0].Invite(within(t), fed.Sites[1].Name); err == nil || !strings.Contains(err.Error(), "taken") {
+		t.Errorf("a second %s is invited: %v", fed.Sites[1].Name, err)
+	}
+	// Whoever finds the invitation that was used has another key.
+	code, out := broker(t, rejoinArgs(t, fed.Sites[1], filepath.Join(t.TempDir(), "other"))...)
+	if code != 5 || !strings.Contains(out, "was used, with another key") {
+		t.Errorf("exit %d, want a refusal that says why:\n%s", code, out)
 	}
 	agree(t, fed)
 }
@@ -45,9 +49,9 @@ func TestWipedSiteIsRefused(t *testing.T) {
 	fed := start(t, 3, 1)
 	victim := fed.Sites[2]
 	must(t, victim.Kill())
-	code, out := broker(t, joinArgs(t, fed.Sites[0], victim.Name, filepath.Join(t.TempDir(), "fresh"))...)
-	if code == 0 || !strings.Contains(out, victim.Name) {
-		t.Errorf("exit %d, want a refusal that names %s:\n%s", code, victim.Name, out)
+	code, out := broker(t, rejoinArgs(t, victim, filepath.Join(t.TempDir(), "fresh"))...)
+	if code != 5 || !strings.Contains(out, "was used, with another key") {
+		t.Errorf("exit %d, want a refusal that says why:\n%s", code, out)
 	}
 	must(t, fed.Restart(within(t), victim)) // its old data are still welcome
 	agree(t, fed)
@@ -59,7 +63,8 @@ func TestStartNeedsBootstrapOrJoin(t *testing.T) {
 	base := []string{"--site", "lonely", "--http", freeAddress(t), "--peer", freeAddress(t)}
 	for name, more := range map[string][]string{
 		"neither": {},
-		"both":    {"--bootstrap", "--join", "127.0.0.1:1"},
+		"both":    {"--bootstrap", "--join", "csi_x"},
+		"address": {"--join", "127.0.0.1:1"},
 	} {
 		dir := filepath.Join(t.TempDir(), "data")
 		code, out := broker(t, append(append(base, "--data-dir", dir), more...)...)
@@ -97,14 +102,12 @@ func broker(t *testing.T, args ...string) (code int, out string) {
 	return cmd.ProcessState.ExitCode(), string(text)
 }
 
-// joinArgs are those of a broker that joins through a member.
-func joinArgs(t *testing.T, member *testbed.Site, name, dir string) []string {
+// rejoinArgs are those of a broker that joins by the invitation that a site has used.
+func rejoinArgs(t *testing.T, used *testbed.Site, dir string) []string {
 	t.Helper()
-	peer, err := member.PeerAddress()
-	must(t, err)
 	must(t, os.MkdirAll(filepath.Dir(dir), 0o700))
 	return []string{
-		"--site", name, "--data-dir", dir, "--join", peer,
+		"--site", used.Name, "--data-dir", dir, "--join", "@" + filepath.Join(used.Dir, "invitation"),
 		"--http", freeAddress(t), "--peer", freeAddress(t),
 	}
 }

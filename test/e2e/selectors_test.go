@@ -15,9 +15,7 @@ func TestSelectors(t *testing.T) {
 	t.Parallel()
 	fed := start(t, 1, 2)
 	first := fed.Sites[0]
-	peer, err := first.PeerAddress()
-	must(t, err)
-	join(t, "gpus", peer, "--cores", "4", "--labels", "rack=r7", "--handlers-local-labels", "gpu=v100", "--handlers-local-tasks", "2")
+	join(t, "gpus", fed.Sites, "--cores", "4", "--labels", "rack=r7", "--handlers-local-labels", "gpu=v100", "--handlers-local-tasks", "2")
 	await(t, "machines with labels", func() error {
 		_, out, _ := cli(t, first, "sites", "--machines")
 		for _, want := range []string{"handler=local,os=linux,site=site-1", "gpu=v100,handler=local,os=linux,rack=r7,site=gpus"} {

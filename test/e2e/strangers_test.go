@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +18,9 @@ import (
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
-// TestStrangersAtThePeerPorts: strangers hold silent connections to every broker, send
-// the leader frames of calls without commands, and tell all of the greatest term there
-// is, each in the name of another member. The brokers go on, a killed leader is
+// TestStrangersAtThePeerPorts: strangers hold silent connections to every broker. A member sends
+// the leader frames of calls without commands, and each tells another of the greatest term there
+// is. The brokers go on, a killed leader is
 // followed by another, and it comes back.
 func TestStrangersAtThePeerPorts(t *testing.T) {
 	fed := start(t, 3, 1)
@@ -29,10 +30,10 @@ func TestStrangersAtThePeerPorts(t *testing.T) {
 	group := lineageOf(t, before)
 	for i, s := range fed.Sites {
 		keepSilent(t, s, 200)
-		tellTerm(t, s, fed.Sites[(i+1)%3].Name, group)
+		tellTerm(t, s, fed.Sites[(i+1)%3], group)
 	}
 	for range 12 {
-		sendEmptyCalls(t, leader, others[0].Name, group)
+		sendEmptyCalls(t, leader, others[0], group)
 	}
 	if mib, err := leader.ResidentMiB(); err != nil || mib > 400 {
 		t.Errorf("the leader takes %.0f MiB, %v", mib, err)
@@ -78,7 +79,7 @@ func keepSilent(t *testing.T, s *testbed.Site, n int) {
 // lure dials as one member, for raft's transport.
 type lure struct {
 	t     *testing.T
-	as    string
+	as    *testbed.Site
 	to    relay.Peer
 	group [16]byte
 }
@@ -86,7 +87,7 @@ type lure struct {
 func (l *lure) dial(kind relay.Kind) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Second)
 	defer cancel()
-	return (&relay.Dialer{Net: &relay.Network{}, Site: l.as}).Dial(ctx, l.to, kind, l.group)
+	return (&relay.Dialer{Net: networkOf(l.t, filepath.Join(l.as.Dir, "data")), Site: l.as.Name}).Dial(ctx, l.to, kind, l.group)
 }
 
 // Dial implements raft.StreamLayer.
@@ -106,8 +107,8 @@ func (l *lure) Close() error { return nil }
 // Addr implements net.Listener.
 func (l *lure) Addr() net.Addr { return &net.TCPAddr{} }
 
-// tellTerm sends a broker raft's requests of the greatest term in a member's name.
-func tellTerm(t *testing.T, s *testbed.Site, as string, group [16]byte) {
+// tellTerm sends a broker raft's requests of the greatest term, as a member.
+func tellTerm(t *testing.T, s, as *testbed.Site, group [16]byte) {
 	t.Helper()
 	peer, err := s.PeerAddress()
 	must(t, err)
@@ -116,7 +117,7 @@ func tellTerm(t *testing.T, s *testbed.Site, as string, group [16]byte) {
 		Timeout: 5 * time.Second, Logger: hclog.NewNullLogger(),
 	})
 	defer func() { _ = trans.Close() }()
-	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as), Addr: []byte(as + "@127.0.0.1:1")}
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as.Name), Addr: []byte(as.Name + "@127.0.0.1:1")}
 	id, at := raft.ServerID(s.Name), raft.ServerAddress(peer)
 	// Whether they are answered or cut does not matter.
 	_ = trans.RequestPreVote(id, at, &raft.RequestPreVoteRequest{RPCHeader: header, Term: math.MaxUint64},
@@ -131,7 +132,7 @@ func tellTerm(t *testing.T, s *testbed.Site, as string, group [16]byte) {
 
 // sendEmptyCalls sends a broker frames of 4096 calls with no command each, until it has
 // enough of them.
-func sendEmptyCalls(t *testing.T, s *testbed.Site, as string, group [16]byte) {
+func sendEmptyCalls(t *testing.T, s, as *testbed.Site, group [16]byte) {
 	t.Helper()
 	peer, err := s.PeerAddress()
 	must(t, err)

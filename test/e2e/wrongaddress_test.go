@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/invitation"
 	"github.com/cloudshare/cloudshare/test/testbed"
 	"github.com/cloudshare/cloudshare/test/testbed/solo"
 )
@@ -75,7 +76,7 @@ func TestWrongAdvertiseIsTold(t *testing.T) {
 	awaitEnd(t, three.Site, id)
 	three.End(syscall.SIGTERM)
 	three.Launch("--advertise", "127.99.99.99")
-	const remedy = "correct `advertise` or `http` of site-3 and restart it"
+	const remedy = "correct `advertise` or `peer` of site-3 and restart it"
 	logged(one, "WRN", "a site's API is not reached", "127.99.99.99:", remedy)
 	logged(three, "WRN", "does not reach this broker's API", "127.99.99.99:", remedy)
 	logged(three, "WRN", "gossip: others hear nobody", "127.99.99.99:", "correct `advertise` or `gossip` here")
@@ -148,29 +149,48 @@ func TestNameThatIsNotFound(t *testing.T) {
 	awaitEnd(t, one.Site, submit(t, one.Site, testbed.Spec{Command: []string{"true"}}).ID)
 }
 
-// TestJoinAtAnotherPort: one line says which port of which site answers, and what to
-// write. It is exit 2 at once, and claims nothing.
+// TestJoinAtAnotherPort: an invitation that names another port of a broker, as one does whose operator has made a
+// mistake, admits nobody; the log says which port it is, and what to write.
 func TestJoinAtAnotherPort(t *testing.T) {
 	t.Parallel()
 	all, gossip := voters(t, 1)
-	dir := filepath.Join(t.TempDir(), "data")
-	for addr, port := range map[string]string{gossip[0]: "the gossip port of site site-1", all[0].URL.Host: "the API's port (http) of site site-1"} {
-		begin := time.Now()
-		code, out := broker(t, "--site", "lost", "--data-dir", dir, "--http", freeAddress(t), "--peer", freeAddress(t), "--gossip", freeAddress(t), "--join", addr)
-		if code != 2 || strings.Count(out, "\n") != 1 || !strings.Contains(out, addr) || !strings.Contains(out, "no peer port, but "+port+": give that broker's peer address") {
-			t.Errorf("join %s after %s: exit %d\n%s", addr, time.Since(begin), code, out)
-		}
+	for name, addr := range map[string]string{"the gossip port": gossip[0], "the API's port (http)": all[0].URL.Host} {
+		b := solo.Prepare(t, "lost", "--cores", "1", "--gossip", solo.FreeAddress(t), "--join", "-")
+		b.Input = redirected(t, all[0], "lost", addr)
+		b.Launch()
+		logged(b, "WRN", "not admitted yet", "no peer port, but "+name+" of site site-1: give that broker's peer address")
+		b.End(syscall.SIGTERM)
+		unclaimed(t, b.Dir)
+		must(t, revoke(t, all[0], "lost"))
 	}
-	unclaimed(t, dir)
-	logged(all[0], "WRN", "takes this gossip port for a peer port")
-	peer := freeAddress(t)
-	code, out := broker(t, "--site", "lost", "--data-dir", filepath.Join(dir, "new"), "--http", freeAddress(t), "--peer", peer, "--gossip", peer, "--bootstrap")
+	peer, dir := freeAddress(t), filepath.Join(t.TempDir(), "new")
+	code, out := broker(t, "--site", "lost", "--data-dir", dir, "--http", freeAddress(t), "--peer", peer, "--gossip", peer, "--bootstrap")
 	if code != 2 || strings.Count(out, "\n") != 1 || !strings.Contains(out, "peer "+peer+" and gossip "+peer+" are one address: give each a port of its own") {
 		t.Errorf("gossip on the peer port: exit %d\n%s", code, out)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "new")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder was made: %v", err)
 	}
+}
+
+// redirected is an invitation of a site that names other addresses than its inviter's.
+func redirected(t *testing.T, by *solo.Broker, site string, addrs ...string) string {
+	t.Helper()
+	text, err := by.Invite(within(t), site)
+	must(t, err)
+	v, err := invitation.Parse(text)
+	must(t, err)
+	v.Addresses = addrs
+	text, err = v.Text()
+	must(t, err)
+	return text
+}
+
+// revoke takes an invitation back.
+func revoke(t *testing.T, at *solo.Broker, site string) error {
+	t.Helper()
+	_, _, err := at.Do(within(t), http.MethodDelete, "/v1/invitations/"+site, nil, nil)
+	return err
 }
 
 // TestJoinPastASilentPort: the first address takes connections and stays silent; the
@@ -182,21 +202,31 @@ func TestJoinPastASilentPort(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer silent.Close()
-	solo.New(t, "site-2", "--cores", "1", "--gossip", solo.FreeAddress(t), "--join", silent.Addr().String()+","+all[0].Peer)
+	b := solo.Prepare(t, "site-2", "--cores", "1", "--gossip", solo.FreeAddress(t), "--join", "-")
+	b.Input = redirected(t, all[0], "site-2", silent.Addr().String(), all[0].Peer)
+	b.Start()
 }
 
-// TestTwoFramesOfAStranger: who speaks the protocol asks to be a new site at one voter's
-// address, and to be another voter at a third one's. The group keeps its members, its
+// TestTwoFramesOfAStranger: a stranger asks nothing at a peer port. A member, which may ask, asks for a site that nobody
+// has admitted at one voter's address, and for another voter at a third one's. The group keeps its members, its
 // leader, and takes jobs; so do all after a restart.
 func TestTwoFramesOfAStranger(t *testing.T) {
 	t.Parallel()
 	all, _ := voters(t, 3)
-	for _, b := range all {
+	stranger, member := strangersNetwork(t, all[2].Dir), networkOf(t, all[2].Dir)
+	for _, b := range all[:2] {
+		to := relay.Peer{Addr: b.Peer}
+		if err := refusedAs(t, stranger, "stranger", to, relay.KindJoin, [16]byte{}); !errors.Is(err, relay.ErrUnknownKey) {
+			t.Errorf("%s answers a stranger: %v", b.Name, err)
+		}
+		if err := refusedAs(t, member, "stranger", to, relay.KindJoin, [16]byte{}); !errors.Is(err, relay.ErrOtherName) {
+			t.Errorf("%s answers a member in another name: %v", b.Name, err)
+		}
 		for _, q := range []map[string]any{
-			{"site": "stranger", "node": strings.Repeat("7", 32), "instance": "x", "addr": all[1].Peer},
-			{"site": "site-2", "node": strings.Repeat("7", 32), "instance": "x", "addr": all[2].Peer},
+			{"site": "stranger", "node": strings.Repeat("7", 32), "instance": "x", "addr": all[1].Peer, "hops": 1},
+			{"site": "site-2", "node": strings.Repeat("7", 32), "instance": "x", "addr": all[2].Peer, "hops": 1},
 		} {
-			if a := joinFrame(t, b, q); a["code"] == "ok" {
+			if a := joinFrame(t, member, "site-3", b, q); a["code"] == "ok" {
 				t.Errorf("%s admits %v: %v", b.Name, q, a)
 			}
 		}
@@ -209,13 +239,12 @@ func TestTwoFramesOfAStranger(t *testing.T) {
 	}
 }
 
-// joinFrame asks a broker's peer port one question of a join, and returns the answer.
-func joinFrame(t *testing.T, b *solo.Broker, q map[string]any) (a map[string]any) {
+// joinFrame asks a broker's peer port one question of a join, as a member, and returns the answer.
+func joinFrame(t *testing.T, from *relay.Network, as string, b *solo.Broker, q map[string]any) (a map[string]any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	conn, err := (&relay.Dialer{Net: &relay.Network{}, Site: "stranger"}).Dial(ctx, relay.Peer{Addr: b.Peer}, relay.KindJoin,
-		[16]byte{})
+	conn, err := (&relay.Dialer{Net: from, Site: as}).Dial(ctx, relay.Peer{Addr: b.Peer}, relay.KindJoin, [16]byte{})
 	must(t, err)
 	defer conn.Close()
 	must(t, conn.SetDeadline(time.Now().Add(limit)))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -162,7 +163,7 @@ func TestOnZooKeeperWrongServers(t *testing.T) {
 		silent.Addr().String(), nobody, nobody6, "zk.invalid:2181",
 		one.Peer, right,
 	}, ",")+"/"+t.Name()),
-		"--cores", "1", "--gossip", solo.FreeAddress(t), "--join", one.Peer)...)
+		append(one.Invites("site-2"), "--cores", "1", "--gossip", solo.FreeAddress(t))...)...)
 	many.Start()
 	awaitEnd(t, many.Site, submit(t, many.Site, testbed.Spec{Command: []string{"true"}}).ID)
 }
@@ -199,12 +200,12 @@ func TestOnZooKeeperIPv6(t *testing.T) {
 	t.Parallel()
 	keys := zooKeeper(t)
 	var first *solo.Broker
-	for i, way := range []string{"--bootstrap", "--join"} {
-		args := append(keys, "--cores", "1", "--peer", six(t), "--gossip", six(t), way)
+	for _, name := range []string{"site-1", "site-2"} {
+		way := []string{"--bootstrap"}
 		if first != nil {
-			args = append(args, first.Peer)
+			way = first.Invites(name)
 		}
-		b := solo.Prepare(t, fmt.Sprintf("site-%d", i+1), args...)
+		b := solo.Prepare(t, name, slices.Concat(keys, []string{"--cores", "1", "--peer", six(t), "--gossip", six(t)}, way)...)
 		b.Start()
 		if first == nil {
 			first = b

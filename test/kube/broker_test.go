@@ -22,8 +22,8 @@ func TestSites(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := solo.New(t, "a", "--bootstrap", "--cores", "1")
-	b := solo.New(t, "b", "--join", a.Peer, "--commands=false", "--kube-cluster", c.Kubeconfig(), "--kube-threshold", "0", "--kube-images", "cloudshare.test/*",
-		"--kube-start-limit", "30s")
+	b := solo.New(t, "b", append(a.Invites("b"), "--commands=false", "--kube-cluster", c.Kubeconfig(), "--kube-threshold", "0",
+		"--kube-images", "cloudshare.test/*", "--kube-start-limit", "30s")...)
 	foreign := shell("echo at $CLOUDSHARE_SITE for $CLOUDSHARE_OWNER")
 	foreign["timeout"] = "60s"
 	if out := a.Succeeds(a.Accept(foreign)); out != "at b for a\n" {

@@ -54,8 +54,8 @@ func TestWatchdog(t *testing.T) {
 	}
 	at := watchdogAt(t, c, n.Name)
 	a := solo.New(t, "a", "--bootstrap", "--cores", "1")
-	b := solo.New(t, "b", "--join", a.Peer, "--commands=false", "--kube-cluster", c.Kubeconfig(), "--kube-threshold", "0",
-		"--kube-watchdog-image", image, "--kube-watchdog-listen", at, "--kube-watchdog-url", "http://"+at, "--insecure")
+	b := solo.New(t, "b", append(a.Invites("b"), "--commands=false", "--kube-cluster", c.Kubeconfig(), "--kube-threshold", "0",
+		"--kube-watchdog-image", image, "--kube-watchdog-listen", at, "--kube-watchdog-url", "http://"+at, "--insecure")...)
 	if out := a.Succeeds(a.Accept(shell("echo at $CLOUDSHARE_SITE for $CLOUDSHARE_OWNER"))); out != "at b for a\n" {
 		t.Errorf("another site's task said %q", out)
 	}

@@ -44,10 +44,9 @@ func (o *Outputs) logs(w http.ResponseWriter, r *http.Request, param func(string
 	return nil
 }
 
-// Open opens a log that this broker has, or that is found at another one.
-func (o *Outputs) Open(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
-	body, _, err := o.openLog(ctx, q)
-	return body, err
+// OpenAnywhere opens a log wherever it is, for this broker itself.
+func (o *Outputs) OpenAnywhere(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+	return (&manyLogs{of: o, r: ownRequest()}).open(ctx, q)
 }
 
 // openLog opens a log that this broker has, or that is found at another one; the
@@ -101,7 +100,7 @@ func logQuery(r *http.Request, id string) (q node.LogQuery, err error) {
 	if q.Follow, err = rest.QueryBool(r, "follow"); err != nil {
 		return q, err
 	}
-	q.Here = r.Header.Get(headerHere) != ""
+	q.Here = r.Header.Get(wire.HeaderHere) != ""
 	q.Task, q.Attempt, q.Stream = uint32(task), uint32(attempt), r.URL.Query().Get("stream")
 	switch q.Stream {
 	case "":

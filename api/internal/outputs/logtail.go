@@ -98,10 +98,12 @@ func lastLines(text []byte, lines int) []byte {
 // maxLastLines bounds the end of an output that a page shows.
 const maxLastLines = 4 << 10
 
+// ownRequest stands for that of a client where this broker asks for itself.
+func ownRequest() *http.Request { return &http.Request{Method: http.MethodGet, Header: http.Header{}} }
+
 // LastLines returns the end of an output, so many lines at most.
 func (o *Outputs) LastLines(ctx context.Context, q node.LogQuery, lines int) ([]byte, error) {
-	asks := &http.Request{Method: http.MethodGet, Header: http.Header{}}
-	body, err := (&manyLogs{of: o, r: asks, tail: lines}).open(ctx, q)
+	body, err := (&manyLogs{of: o, r: ownRequest(), tail: lines}).open(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (o *Outputs) askKept(ctx context.Context, question url.URL, at *node.Elsewh
 	}
 	var page wire.List[wire.Kept]
 	if err = json.NewDecoder(body).Decode(&page); err != nil {
-		return nil, fmt.Errorf("its broker at %s broke off", at.HTTP)
+		return nil, fmt.Errorf("its broker at %s broke off", at.Peer)
 	}
 	return page.Items, nil
 }
@@ -121,7 +121,7 @@ func (v *survey) addAnswer(a *keptAnswer, asked jobspec.Indices) {
 		}
 		kept, ok := keptHere(k)
 		if !ok {
-			v.missed = append(v.missed, finding{site: a.site.Site, miss: errors.New("its broker at " + a.site.HTTP + " answers what does not read")})
+			v.missed = append(v.missed, finding{site: a.site.Site, miss: errors.New("its broker at " + a.site.Peer + " answers what does not read")})
 			return
 		}
 		v.add(keptAt{kept, &a.site})

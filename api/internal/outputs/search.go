@@ -19,10 +19,6 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// headerHere, set, asks a broker for what it has itself: it neither asks
-// others nor passes the question on, so a search cannot go round.
-const headerHere = "X-CloudShare-Here"
-
 const (
 	// MaxSearches go on at a time; more wait. A question to one broker becomes
 	// questions to all, so they must not pile up.
@@ -132,7 +128,7 @@ func (o *Outputs) askAll(ctx, asking context.Context, question url.URL, sites []
 func (o *Outputs) askOne(ctx, asking context.Context, question url.URL, at node.ElsewhereError) (*foundLog, error) {
 	ctx, end := context.WithCancel(ctx)
 	keep := context.AfterFunc(asking, end)
-	res, err := o.peers.Ask(ctx, http.MethodGet, &at, question, peers.MaxHops, http.Header{headerHere: {"true"}})
+	res, err := o.peers.Ask(ctx, http.MethodGet, &at, question, peers.MaxHops, http.Header{wire.HeaderHere: {"true"}})
 	if err != nil {
 		end()
 		return nil, err
@@ -165,7 +161,7 @@ func hasNot(at *node.ElsewhereError, status int, body []byte) error {
 	case p != nil && p.Detail != "":
 		return errors.New(p.Detail)
 	}
-	return fmt.Errorf("its broker at %s answers %d", at.HTTP, status)
+	return fmt.Errorf("its broker at %s answers %d", at.Peer, status)
 }
 
 // notNow is of a broker that answers and cannot tell now whether it has an output: it

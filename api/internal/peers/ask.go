@@ -21,17 +21,18 @@ import (
 func (c *Client) Ask(ctx context.Context, method string, at *node.ElsewhereError, u url.URL, hops int,
 	header http.Header,
 ) (*http.Response, error) {
-	if at.HTTP == "" {
+	if at.Peer == "" {
 		return nil, errors.New("its address is not known")
 	}
-	u.Scheme, u.Host = "http", at.HTTP
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	u.Scheme, u.Host = "http", hostOf(at)
+	req, err := http.NewRequestWithContext(meaning(ctx, at), method, u.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("its address %s is malformed", at.HTTP)
+		return nil, fmt.Errorf("its name %.63q is malformed", at.Site)
 	}
 	for name, values := range header {
 		req.Header[name] = values
 	}
+	req.Host = at.Site
 	req.Header.Set(wire.HeaderHops, strconv.Itoa(hops))
 	req.Header.Set(wire.HeaderMeans, c.means(at.Site))
 	res, err := c.transport.RoundTrip(req)
@@ -71,13 +72,13 @@ func (c *Client) AskFor(
 			return nil, p
 		}
 	}
-	return nil, problem.Unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
+	return nil, problem.Unreachable(at, "its broker at "+at.Peer+" answers "+strconv.Itoa(res.StatusCode))
 }
 
 // unasked returns why a request is not passed on to another broker, or nil.
 func unasked(r *http.Request, at *node.ElsewhereError) *problem.Problem {
 	switch {
-	case at.HTTP == "":
+	case at.Peer == "":
 		return problem.Unreachable(at, "its address is not known")
 	case hops(r) >= MaxHops:
 		return problem.Unreachable(at, "the request was passed on "+strconv.Itoa(MaxHops)+" times without finding it")
@@ -96,7 +97,7 @@ func AskSame[T any](
 	}
 	defer res.Body.Close()
 	if json.NewDecoder(io.LimitReader(res.Body, MaxAnswer)).Decode(&out) != nil {
-		return out, problem.Unreachable(at, "its broker at "+at.HTTP+" broke off")
+		return out, problem.Unreachable(at, "its broker at "+at.Peer+" broke off")
 	}
 	return out, nil
 }

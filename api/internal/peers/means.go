@@ -20,8 +20,8 @@ import (
 // means returns HeaderMeans of a request to a site.
 func (c *Client) means(site string) string { return site + "/" + c.cfg.Federation }
 
-// CheckMeant refuses what another broker meant for somebody else.
-func (c *Client) CheckMeant(r *http.Request) error {
+// checkMeant refuses what another broker meant for somebody else.
+func (c *Client) checkMeant(r *http.Request) error {
 	means := r.Header.Get(wire.HeaderMeans)
 	if means == "" {
 		return nil
@@ -31,7 +31,7 @@ func (c *Client) CheckMeant(r *http.Request) error {
 		return nil
 	}
 	return problem.New(http.StatusMisdirectedRequest, "other-site", "Another broker was meant",
-		"this is site "+c.cfg.Site()+" of federation "+c.cfg.Federation+", meant was "+problem.OneLine(means)+": correct `advertise` or `http` of the latter")
+		"this is site "+c.cfg.Site()+" of federation "+c.cfg.Federation+", meant was "+problem.OneLine(means)+": correct `advertise` or `peer` of the latter")
 }
 
 // errOtherBroker reports that an address is not that of the site that registered it.
@@ -58,5 +58,5 @@ func notReached(e *node.ElsewhereError, err error) string {
 	if errors.Is(err, errOtherBroker) {
 		why = "is not it (" + err.Error() + ")"
 	}
-	return "its broker at " + e.HTTP + " " + why + contact.Remedy(e.Site)
+	return "its broker at " + e.Peer + " " + why + contact.Remedy(e.Site)
 }

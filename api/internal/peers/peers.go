@@ -14,11 +14,12 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 )
 
-// Config of a Client; all fields are required but Federation.
+// Config of a Client; all fields are required but the two that say so.
 type Config struct {
 	Site func() string // this broker's own
 	// Federation is the id by which brokers tell theirs from others; "" = not told.
 	Federation string
+	Dial       Dial          // nil: there is no way to others
 	Timeout    time.Duration // until another broker begins to answer
 	// Blocks reports whether a request is a blocking read: it is answered after Patience
 	// more at the latest, and one that is passed on takes one of Waiters.

@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"context"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -18,9 +17,6 @@ import (
 // ends it when two brokers each believe that the other one knows.
 const MaxHops = 2
 
-// elsewhereKey carries the *node.ElsewhereError of a request to the proxy.
-type elsewhereKey struct{}
-
 // newProxy passes requests on to the broker named in their context.
 func (c *Client) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
@@ -28,22 +24,21 @@ func (c *Client) newProxy() *httputil.ReverseProxy {
 		FlushInterval: -1, // at once: it may be a followed log
 		ErrorLog:      transport.NewErrorLog(c.cfg.Log),
 		Rewrite: func(r *httputil.ProxyRequest) {
-			e, _ := r.In.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
-			r.SetURL(&url.URL{Scheme: "http", Host: e.HTTP})
+			e := meant(r.In.Context())
+			r.SetURL(&url.URL{Scheme: "http", Host: hostOf(e)})
+			r.Out.Host = e.Site
+			keepOnly(r.Out.Header, forwarded)
 			r.Out.Header.Set(wire.HeaderHops, strconv.Itoa(hops(r.In)+1))
 			r.Out.Header.Set(wire.HeaderMeans, c.means(e.Site))
 			r.Out.Header.Set(wire.HeaderVia, c.AskedAt(r.In))
-			r.Out.Header.Del("Origin") // judged here, by this broker's name
-			r.Out.Header.Del("Sec-Fetch-Site")
 		},
 		ModifyResponse: func(res *http.Response) error {
-			e, _ := res.Request.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
-			return answersAs(res, e.Site)
+			return answersAs(res, meant(res.Request.Context()).Site)
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			e, _ := r.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
+			e := meant(r.Context())
 			if r.Context().Err() == nil { // else it is the client that left
-				c.cfg.Log.Info().Err(err).Str("site", e.Site).Str("addr", e.HTTP).Msg("broker unreachable")
+				c.cfg.Log.Info().Err(err).Str("site", e.Site).Str("addr", e.Peer).Msg("broker unreachable")
 			}
 			c.cfg.Refuse(w, r, problem.Unreachable(e, notReached(e, err)))
 		},
@@ -54,6 +49,10 @@ func (c *Client) newProxy() *httputil.ReverseProxy {
 func (c *Client) Forward(w http.ResponseWriter, r *http.Request, e *node.ElsewhereError) {
 	w.Header().Del(wire.HeaderIndex) // the answer brings the other broker's
 	w.Header().Del(wire.HeaderHome)
+	if !mayAsk(r) { // pages, for one, are drawn by this broker
+		c.cfg.Refuse(w, r, problem.Unreachable(e, "brokers do not ask each other that"))
+		return
+	}
 	if p := unasked(r, e); p != nil {
 		c.cfg.Refuse(w, r, p)
 		return
@@ -68,12 +67,15 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, e *node.Elsewhe
 	}
 	ctx, cancel := c.cfg.Stop.Until(r.Context())
 	defer cancel()
-	c.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, elsewhereKey{}, e)))
+	c.proxy.ServeHTTP(w, r.WithContext(meaning(ctx, e)))
 }
 
 // AskedAt returns the site whose broker a client asked: what another broker that passed the
-// request on says, else this one.
+// request on says, unless it is the first one, else this one.
 func (c *Client) AskedAt(r *http.Request) string {
+	if from := FromSite(r.Context()); from != "" && hops(r) == 1 && command.ValidSite(from) {
+		return from
+	}
 	if via := r.Header.Get(wire.HeaderVia); hops(r) > 0 && command.ValidSite(via) {
 		return via
 	}

@@ -37,7 +37,7 @@ func (l *redirecting) complain(conn net.Conn) {
 		return
 	}
 	l.log.Warn().Stringer("from", conn.RemoteAddr()).
-		Msg("somebody takes the API's port (http) for a peer port: give the peer port's address there (`join`, or `peer` and `advertise` of this site)")
+		Msg("somebody takes the API's port (http) for a peer port, or speaks TLS to it: give the peer port's address there (`join`, or `peer` and `advertise` of this site)")
 }
 
 // firstRead looks at the first bytes of a connection.

@@ -17,15 +17,18 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// Config of a Server; all fields are required but the last.
+// Config of a Server; all fields are required but those that may be nil.
 type Config struct {
 	Listen        string // host:port; port 0 takes a free one
 	MaxConns      int    // connections at a time; more wait to be accepted
 	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration
 	// Misdialed returns what to answer to a connection that begins so, since it means
-	// another port; nil: it does not.
+	// another port; nil: it does not. May be nil.
 	Misdialed func(first [4]byte) []byte
+	// Peers brings the connections of other brokers, nil: there are none. From marks the requests of one.
+	Peers net.Listener
+	From  func(ctx context.Context, conn net.Conn) context.Context
 }
 
 // Server accepts connections.
@@ -34,6 +37,7 @@ type Server struct {
 	cfg   Config
 	log   zerolog.Logger
 	http  *http.Server
+	peers *http.Server // the other brokers'; nil without Config.Peers
 	conns *conns
 
 	mu       sync.Mutex
@@ -43,7 +47,10 @@ type Server struct {
 
 // New builds a server that does not listen yet.
 func New(cfg Config, logger zerolog.Logger) *Server {
-	s := &Server{Stop: newStop(), cfg: cfg, log: logger, conns: newConns(cfg.MaxConns - cfg.MaxConns/8)}
+	s := &Server{
+		Stop: newStop(), cfg: cfg, log: logger, conns: newConns(cfg.MaxConns - cfg.MaxConns/8),
+		peers: newPeers(&cfg, logger),
+	}
 	s.http = &http.Server{
 		ReadHeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
 		MaxHeaderBytes: 64 << 10, ConnState: s.conns.changed, ErrorLog: NewErrorLog(logger),
@@ -68,9 +75,9 @@ var boundedSends = net.ListenConfig{Control: func(_, _ string, raw syscall.RawCo
 	return err
 }}
 
-// Start listens and serves in the background. The error says which address
+// Start listens and serves in the background: clients by public, other brokers by peers. The error says which address
 // could not be taken.
-func (s *Server) Start(h http.Handler) error {
+func (s *Server) Start(public, peers http.Handler) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listener != nil {
@@ -80,12 +87,18 @@ func (s *Server) Start(h http.Handler) error {
 	if err != nil {
 		return fmt.Errorf("listen for http on %s: %w", s.cfg.Listen, err)
 	}
-	s.listener, s.served, s.http.Handler = l, make(chan struct{}), h
+	s.listener, s.served, s.http.Handler = l, make(chan struct{}), public
 	if s.cfg.Misdialed != nil {
 		l = &redirecting{Listener: l, answer: s.cfg.Misdialed, log: s.log}
 	}
+	var running sync.WaitGroup
+	if s.peers != nil {
+		s.peers.Handler = peers
+		running.Go(s.servePeers)
+	}
 	go func() {
 		defer close(s.served)
+		defer running.Wait()
 		if err := s.http.Serve(netutil.LimitListener(l, s.cfg.MaxConns)); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error().Err(err).Msg("http server stopped")
 		}
@@ -107,15 +120,23 @@ func (s *Server) Addr() string {
 // then cuts what is left. It is idempotent and safe before Start.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Stop.begin()
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = fmt.Errorf("shut down http: %w", errors.Join(err, s.http.Close()))
+	err := shutDown(ctx, s.http)
+	if s.peers != nil {
+		err = errors.Join(err, shutDown(ctx, s.peers))
 	}
 	s.mu.Lock()
 	served := s.served
 	s.mu.Unlock()
 	if served != nil {
 		<-served
+	}
+	return err
+}
+
+func shutDown(ctx context.Context, server *http.Server) error {
+	err := server.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("shut down http: %w", errors.Join(err, server.Close()))
 	}
 	return err
 }

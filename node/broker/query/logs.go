@@ -123,7 +123,7 @@ func (rd *Reader) MayHaveRun(id command.JobID) (others []node.ElsewhereError) {
 		for i := range sites {
 			v := &sites[i]
 			if job.Spec.Allows(v.ID) && v.ID != rd.site && v.State != fsm.Left {
-				others = append(others, node.ElsewhereError{Site: v.ID, HTTP: v.HTTP, Role: "executor"})
+				others = append(others, node.ElsewhereError{Site: v.ID, Peer: v.Peer, Role: "executor"})
 			}
 		}
 	})

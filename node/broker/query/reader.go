@@ -97,7 +97,7 @@ func (rd *Reader) Elsewhere(site, role string) error {
 	known := false
 	rd.replica.View(func(s *fsm.State) {
 		if v, ok := s.Site(site); ok {
-			known, e.HTTP = true, v.HTTP
+			known, e.Peer = true, v.Peer
 		}
 	})
 	if !known {

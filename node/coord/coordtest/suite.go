@@ -83,6 +83,7 @@ func Run(t *testing.T, f Factory) {
 		{"DemoteLast", demoteLast},
 		{"UnfitHandsOver", unfitHandsOver},
 		{"UnfitLeadsAlone", unfitLeadsAlone},
+		{"HTTPBetweenMembers", httpBetweenMembers},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // most of it waits: for elections, disks, and a lease to end

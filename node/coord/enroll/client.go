@@ -99,13 +99,18 @@ func (a *Asking) askAll(ctx context.Context, v *invitation.Invitation, body comm
 	return r, "", fmt.Errorf("the member that has invited is not reached: %w", err)
 }
 
+// dialWait is how long one address may take until it has greeted: there may be others.
+const dialWait = 5 * time.Second
+
 // ask puts one question.
 func (a *Asking) ask(ctx context.Context, to relay.Peer, federation [16]byte, body command.Body) (
 	answer, truststore.Roster, error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	conn, err := a.Dialer.Dial(ctx, to, relay.KindEnroll, [16]byte{})
+	dialing, stop := context.WithTimeout(ctx, dialWait)
+	conn, err := a.Dialer.Dial(dialing, to, relay.KindEnroll, [16]byte{})
+	stop()
 	if err != nil {
 		return answer{}, truststore.Roster{}, err
 	}

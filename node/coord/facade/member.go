@@ -35,6 +35,7 @@ type Member struct {
 
 	lock                *os.File
 	addr                string
+	http                *relay.HTTPListener // nil before Listen
 	federation, lineage [16]byte
 	checker             *compare.Checker // nil if the machine has no checkpoints
 
@@ -164,6 +165,7 @@ func (m *Member) Listen(handshake time.Duration) error {
 	if err == nil {
 		m.addr = addr
 		m.Mux = relay.NewMux(ln, m.cfg.Site, handshake, m.log, m.cfg.Net)
+		m.http = relay.NewHTTPListener(m.Mux)
 		if m.cfg.Enroll != nil {
 			m.Mux.Handle(relay.KindEnroll, m.cfg.Enroll)
 		}
@@ -254,6 +256,7 @@ func (m *Member) CloseError() error { return m.closeErr }
 func (m *Member) Stop(drain time.Duration, halt func()) {
 	m.Cancel()
 	m.Calls.Drain(drain)
+	_ = m.http.Close()
 	m.Mux.Close()
 	m.Calls.CloseReads()
 	halt()
@@ -265,6 +268,7 @@ func (m *Member) Stop(drain time.Duration, halt func()) {
 // Between them it frees what the backend has.
 func (m *Member) Release(backend func() error) error {
 	if m.Mux != nil {
+		_ = m.http.Close()
 		m.Mux.Close()
 	}
 	err := backend()

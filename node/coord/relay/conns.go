@@ -28,7 +28,7 @@ const (
 type bounds struct {
 	site  int  // of one site
 	total int  // of all sites
-	stays bool // none gives way whose question is here (Asked): the newcomer is refused
+	stays bool // none gives way whose question is here (QuestionReceived): the newcomer is refused
 	// listens: the dialer sends nothing behind its Preamble.
 	listens bool
 }
@@ -43,6 +43,8 @@ func boundsOf(k Kind) bounds {
 		return bounds{site: 16, total: 256, stays: true}
 	case KindEnroll:
 		return bounds{site: 4, total: 64, stays: true}
+	case KindHTTP: // one for each request of the site's users that waits or follows an output
+		return bounds{site: 512, total: 2048, stays: true}
 	case KindFeed:
 		return bounds{site: 2, total: 512, listens: true}
 	case KindForward, KindCompare:
@@ -195,7 +197,9 @@ func (t *connections) greet(a *accepted, p Preamble) (victim *accepted, ok bool)
 		among = func(o *accepted) bool { return o.kind != 0 }
 	}
 	if among != nil {
-		victim = t.firstToYield(t.all, func(o *accepted) bool { return among(o) && !(limits.stays && o.asked.Load()) })
+		victim = t.firstToYield(t.all, func(o *accepted) bool {
+			return among(o) && !(boundsOf(o.kind).stays && o.asked.Load())
+		})
 		if victim == nil || mutated("no-silent-eviction") {
 			return nil, false
 		}

@@ -27,6 +27,9 @@ const (
 	banned     = 5
 	otherName  = 6
 	noElector  = 7
+	// Keys are used by one of the two only. Of TLS the dialer has a key, else the one that answers.
+	plainPreamble = 8
+	noKeys        = 9
 )
 
 // Errors of a member whose key is not taken.
@@ -39,6 +42,10 @@ var (
 	ErrOtherName = errors.New("the key is not that of the site")
 	// ErrNotElector: it is that of a site that may not vote, and raft's connections come from those that do.
 	ErrNotElector = errors.New("the site is no elector")
+	// ErrNoKey: members there prove who they are, and this one dials without a key.
+	ErrNoKey = errors.New("a key is needed there, and this site dials without one")
+	// ErrNoKeysThere: this member has a key, and the one that answers knows none.
+	ErrNoKeysThere = errors.New("no keys are known there, so it is of another federation")
 )
 
 // refusals say what each code means to the one who is refused, and what to do.
@@ -50,6 +57,9 @@ var refusals = map[byte]struct {
 	banned:     {ErrBanned, "ask its electors"},
 	otherName:  {ErrOtherName, "start the broker under the name for which its key was admitted, or restore its key"},
 	noElector:  {ErrNotElector, "electors make it one (cloudshare motions)"},
+
+	plainPreamble: {ErrNoKey, "join by a token (cloudshare invite NAME at a member)"},
+	noKeys:        {ErrNoKeysThere, "correct the address"},
 }
 
 // ErrOtherSite reports that another site answers at an address than the one that
@@ -60,11 +70,11 @@ var ErrOtherSite = errors.New("another site answers there")
 var ErrNoPeerPort = errors.New("that is no peer port")
 
 // Misdialed returns what another port of a broker, described by port, answers to a
-// connection that begins with these bytes: nothing unless they begin a Preamble.
+// connection that begins with these bytes: nothing unless they begin a Preamble, or TLS, which neither port speaks.
 func Misdialed(port string) func(first [4]byte) []byte {
 	port = port[:min(len(port), 255)]
 	return func(first [4]byte) []byte {
-		if first != magic {
+		if first != magic && !isHello(first) {
 			return nil
 		}
 		return append([]byte{noPeerPort, byte(len(port))}, port...)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ const (
 	KindFeed    Kind = 4 // entries from the leader, where a backend hands them out
 	KindCompare Kind = 5 // one question about the state, one answer
 	KindEnroll  Kind = 6 // one question of somebody who may be no member yet, one answer
+	KindHTTP    Kind = 7 // HTTP between brokers, see HTTPListener
 )
 
 // isQuestion reports whether connections of a kind may come before the group is known, and from those who do not know
@@ -92,7 +94,7 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	if b[4] != protocolVersion {
 		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
 	}
-	if p.Kind < KindRaft || p.Kind > KindEnroll || b[22] > 63 || b[23] > 63 {
+	if p.Kind < KindRaft || p.Kind > KindHTTP || b[22] > 63 || b[23] > 63 {
 		return p, fmt.Errorf("%w: kind %d", errPreamble, p.Kind)
 	}
 	sites := make([]byte, int(b[22])+int(b[23]))
@@ -234,15 +236,18 @@ func (m *Mux) giveWay(a *accepted) {
 
 func (m *Mux) handle(a *accepted) {
 	_ = a.conn.SetDeadline(time.Now().Add(m.handshake))
-	inner, err := m.net.secure(a.conn)
+	inner, err := sniff(a.conn, m.net.Identity != nil)
+	if err == nil {
+		inner, err = m.net.secure(inner)
+	}
 	conn := &acceptedConn{Conn: inner, of: a, table: m.accepted}
 	var p Preamble
 	if err == nil {
 		p, err = m.receive(conn)
 	}
 	if err == nil && !boundsOf(p.Kind).listens {
-		if err = conn.await(); errors.Is(err, io.EOF) {
-			_ = conn.Close() // a member that gave up
+		if err = conn.await(); gaveUp(p.Kind, err) {
+			_ = conn.Close()
 			return
 		}
 	}
@@ -262,6 +267,12 @@ func (m *Mux) handle(a *accepted) {
 	}
 	_ = conn.SetDeadline(time.Time{})
 	m.handler[p.Kind](conn, p)
+}
+
+// gaveUp reports whether a member has no use for its connection any more. An HTTP client dials for a request that then
+// may take another connection, and keeps the new one: that says nothing for long, and is no fault.
+func gaveUp(k Kind, err error) bool {
+	return errors.Is(err, io.EOF) || k == KindHTTP && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // receive reads the Preamble of a connection, and answers it.

@@ -100,10 +100,12 @@ var ErrOtherKey = errors.New("another key answers there")
 
 // connect has whoever answers at an address prove that it is the one that is meant.
 func (i *Identity) connect(ctx context.Context, raw net.Conn, to Peer, k Kind) (*peerConn, error) {
-	conn := tls.Client(raw, i.config)
+	answer := &keptFirst{Conn: raw}
+	conn := tls.Client(answer, i.config)
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return nil, fmt.Errorf("%w: %w: no broker's peer port is there, or one of another version", errNoHandshake, err)
+		return nil, answer.explain(err, to)
 	}
+	answer.done, answer.first = true, nil
 	c, err := i.add(conn, raw)
 	if err != nil {
 		return nil, err

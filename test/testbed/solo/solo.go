@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -34,9 +35,10 @@ func Main(m *testing.M) {
 type Broker struct {
 	*testbed.Site
 	*testing.T
-	Peer string // its address for other brokers
-	args []string
-	cmd  *exec.Cmd // nil = ended, or not started here
+	Peer  string // its address for other brokers
+	Input string // what stands on the broker's stdin
+	args  []string
+	cmd   *exec.Cmd // nil = ended, or not started here
 }
 
 // New starts a site with free ports; its broker founds a federation, or joins one,
@@ -93,7 +95,7 @@ func (b *Broker) Launch(more ...string) {
 	b.Must(err)
 	defer log.Close()
 	b.cmd = exec.Command(Binary, slices.Concat(b.args, more)...)
-	b.cmd.Stdout, b.cmd.Stderr = log, log
+	b.cmd.Stdin, b.cmd.Stdout, b.cmd.Stderr = strings.NewReader(b.Input), log, log
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	b.Must(b.cmd.Start())
 }
@@ -121,4 +123,18 @@ func (b *Broker) Await(what string, cond func() error) {
 	ctx, cancel := context.WithTimeout(b.Context(), Limit)
 	defer cancel()
 	b.Must(testbed.Await(ctx, b.Site.Name+": "+what, cond))
+}
+
+// Invites has the site invite another, and the other electors agree: it returns the arguments by which that joins.
+func (b *Broker) Invites(name string, electors ...*Broker) []string {
+	b.Helper()
+	var sites []*testbed.Site
+	for _, e := range electors {
+		sites = append(sites, e.Site)
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), Limit)
+	defer cancel()
+	args, err := b.InviteFile(ctx, b.TempDir(), name, sites...)
+	b.Must(err)
+	return args
 }

@@ -113,7 +113,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if p.handlers, err = openHandlers(cfg, p.log.Federation(), p.outputs, log); err != nil {
 		return err
 	}
-	if p.hints, err = openGossip(cfg, p.log, replica, log); err != nil {
+	if p.hints, err = openGossip(cfg, p.log, replica, p.member.Trust, log); err != nil {
 		return err
 	}
 	seen.gossip.Store(p.hints.gossip)
@@ -144,7 +144,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 
 // serve opens the API first: its port is part of what the broker registers.
 func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.Logger) error {
-	contacts := contact.New(newContactConfig(cfg, p.log.Federation(), p.broker, log))
+	contacts := contact.New(newContactConfig(cfg, p.log, p.broker, log))
 	reg := newRegistry(p.broker, p.handlers, p.outputs, p.records)
 	tokens, err := access.OpenIn(cfg.DataDir)
 	if err != nil {
@@ -154,6 +154,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens,
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
+		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
 	}, p.broker, reg, log)
 	if err = server.Start(); err != nil {

@@ -30,15 +30,15 @@ func (p *brokerParts) watchContacts(c *contact.Checker) {
 // newContactConfig has those checked: the sites that the state does not know as lost. One that has
 // ended is among them for a lease, its margin, and the leader's verdict; one whose
 // gossip is not heard, perhaps for the same reason, stays among them.
-func newContactConfig(c config.Config, federation [16]byte, b *broker.Broker, log zerolog.Logger) contact.Config {
+func newContactConfig(c config.Config, ordered orderedLog, b *broker.Broker, log zerolog.Logger) contact.Config {
 	t := c.Timing()
 	return contact.Config{
-		Site: c.Site, Federation: uuid.UUID(federation).String(), Logger: log,
+		Site: c.Site, Federation: uuid.UUID(ordered.Federation()).String(), Logger: log, Dial: ordered.DialHTTP,
 		Patience: t.Lease + t.Margin + 2*time.Second,
 		Sites: func() (list []contact.Site) {
 			for _, s := range b.Sites() {
 				if s.State != fsm.SiteGone && s.State != fsm.Left {
-					list = append(list, contact.Site{ID: s.ID, HTTP: s.HTTP, Incarnation: s.Incarnation})
+					list = append(list, contact.Site{ID: s.ID, Peer: s.Peer, Incarnation: s.Incarnation})
 				}
 			}
 			return list

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"io"
+	"net"
 
 	"github.com/rs/zerolog"
 
@@ -19,6 +20,9 @@ type orderedLog interface {
 	Federation() [16]byte
 	Lineage() [16]byte
 	Addr() string
+	// HTTP brings the connections of other sites' brokers, and DialHTTP opens one to theirs.
+	HTTP() net.Listener
+	DialHTTP(ctx context.Context, site, addr string) (net.Conn, error)
 }
 
 // openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the

@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/membership"
 	"github.com/cloudshare/cloudshare/node/broker"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/truststore"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
@@ -25,16 +26,22 @@ var _ broker.Hints = (*hints)(nil)
 // openGossip starts gossip among the members of one lineage, and joins through the
 // sites that the state knows, and through those that the configuration names. It
 // tells the others where this broker's peer port is.
-func openGossip(cfg config.Config, group orderedLog, replica *replica.Replica, log zerolog.Logger) (*hints, error) {
-	seeds := &gossipSeeds{path: filepath.Join(cfg.DataDir, "gossip.json"), log: log}
+func openGossip(
+	cfg config.Config, group orderedLog, replica *replica.Replica, trust *truststore.Store, log zerolog.Logger,
+) (*hints, error) {
+	seeds := &gossipSeeds{path: filepath.Join(cfg.DataDir, "gossip.json"), lineage: group.Lineage(), log: log}
 	mc := membership.Config{
 		Site: cfg.Site, Federation: group.Lineage(), Listen: cfg.Gossip, Advertise: cfg.Advertised(cfg.Gossip),
 		Logger: log,
 		Join: func() []string {
-			return append(seeds.addresses(gossipAddresses(replica, cfg.Site)), cfg.GossipJoin...)
+			return append(seeds.addresses(gossipAddresses(replica, cfg.Site), gossipKeyNow(replica)), cfg.GossipJoin...)
 		},
 		Meta:      membership.Meta{Peer: group.Addr()},
+		Known:     gossipOf(trust),
 		Misdialed: relay.Misdialed("the gossip port of site " + cfg.Site),
+	}
+	if key := seeds.key(gossipKeyNow(replica)); key.Generation > 0 {
+		mc.Key, mc.Generation = key.Key[:], key.Generation
 	}
 	if cfg.Profile == "wan" {
 		mc.Profile = membership.WAN
@@ -43,6 +50,7 @@ func openGossip(cfg config.Config, group orderedLog, replica *replica.Replica, l
 	if err != nil {
 		return nil, fmt.Errorf("open gossip: %w", err)
 	}
+	followGossipKey(replica, g, log)
 	h := &hints{gossip: g, changed: make(chan struct{}, 1)}
 	go h.forwardChanges()
 	return h, nil

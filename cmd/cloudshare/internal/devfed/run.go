@@ -55,21 +55,28 @@ func (d *dev) start(ctx context.Context, sites []*devSite) error {
 	if len(members) == 0 {
 		members, joiners = joiners[:1], joiners[1:]
 	}
-	if err := d.launchAll(ctx, members, nil); err != nil {
+	if err := d.launchAll(ctx, members, true); err != nil {
 		return err
 	}
-	var peers []string
-	for _, s := range members {
-		peers = append(peers, s.Peer)
+	for _, s := range joiners {
+		if err := s.write(); err != nil {
+			return err
+		}
+		if err := invite(ctx, members, s); err != nil {
+			return err
+		}
 	}
-	return d.launchAll(ctx, joiners, peers)
+	if err := d.launchAll(ctx, joiners, false); err != nil {
+		return err
+	}
+	return elect(ctx, sites)
 }
 
 // launchAll starts the sites and waits until each is ready, or known not to get
 // so. One that fails stops the others only if it is the only one.
-func (d *dev) launchAll(ctx context.Context, sites []*devSite, peers []string) error {
+func (d *dev) launchAll(ctx context.Context, sites []*devSite, found bool) error {
 	for _, s := range sites {
-		if err := s.launch(peers, false); err != nil {
+		if err := s.launch(found, false); err != nil {
 			return err
 		}
 	}

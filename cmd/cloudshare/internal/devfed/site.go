@@ -165,10 +165,8 @@ stop_wait: 8s
 	return nil
 }
 
-// launch starts the site's broker. A fresh one founds the federation, or joins
-// through peers; that goes by the environment, so that the command line is the
-// same at every start.
-func (s *devSite) launch(peers []string, detached bool) error {
+// launch starts the site's broker. A fresh one founds the federation, or joins by the invitation in its folder.
+func (s *devSite) launch(founds, detached bool) error {
 	if err := s.write(); err != nil {
 		return err
 	}
@@ -185,7 +183,7 @@ func (s *devSite) launch(peers []string, detached bool) error {
 	}
 	defer out.Close() // the child has its own
 	cmd := exec.Command(self, "broker", "--config", s.file("config.yaml"))
-	cmd.Env = append(brokerEnv(os.Environ()), s.founding(peers)...)
+	cmd.Env = append(brokerEnv(os.Environ()), s.founding(founds)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	// Its own group or session: a Ctrl-C is for dev, which then ends its children in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !detached, Setsid: detached}
@@ -197,16 +195,6 @@ func (s *devSite) launch(peers []string, detached bool) error {
 		return fmt.Errorf("write pid of %s: %w", s.Name, err)
 	}
 	return nil
-}
-
-func (s *devSite) founding(peers []string) []string {
-	switch {
-	case !s.fresh:
-		return nil
-	case len(peers) == 0:
-		return []string{config.EnvPrefix + "BOOTSTRAP=true"}
-	}
-	return []string{config.EnvPrefix + "JOIN=" + strings.Join(peers, ",")}
 }
 
 // ownKeys are what dev decides for each site, in its config.yaml or at its start:

@@ -45,15 +45,18 @@ func TestDevPlan(t *testing.T) {
 	if err != nil || moved[0].HTTP != "127.0.0.1:62000" || moved[0].Peer != "127.0.0.1:61777" || moved[0].Cores != 7 {
 		t.Errorf("moved: %+v %v", moved[0], err)
 	}
-	if _, _, err := findSite(d.dataDir, "site-9"); cli.CodeOf(err) != cli.ExitNotFound {
+	if _, err := findSite(d.dataDir, "site-9"); cli.CodeOf(err) != cli.ExitNotFound {
 		t.Errorf("unknown site: %v", err)
 	}
-	if _, _, err := findSite(d.dataDir, "../x"); cli.CodeOf(err) != cli.ExitUsage {
+	if _, err := findSite(d.dataDir, "../x"); cli.CodeOf(err) != cli.ExitUsage {
 		t.Errorf("a path as a site: %v", err)
 	}
-	s, peers, err := findSite(d.dataDir, "site-2")
-	if err != nil || !s.fresh || len(peers) != 1 || peers[0] != "127.0.0.1:61777" {
-		t.Errorf("a site that never joined: %+v %v %v", s, peers, err)
+	s, err := findSite(d.dataDir, "site-2")
+	if err != nil || !s.fresh {
+		t.Fatalf("a site that never joined: %+v %v", s, err)
+	}
+	if founds, err := s.enter(t.Context()); founds || cli.CodeOf(err) != cli.ExitRefused || !strings.Contains(err.Error(), "no other site runs") {
+		t.Errorf("it enters, where nobody runs: founds %v, %v", founds, err)
 	}
 }
 

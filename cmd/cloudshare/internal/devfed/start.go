@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ runs: start the others meanwhile. A site that runs and is not ready after a
 minute is left to go on (exit 0), with a word on what it waits for.`,
 		Example: "  cloudshare dev start site-2 --data-dir /tmp/fed",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, peers, err := findSite(dataDir, args[0])
+			s, err := findSite(dataDir, args[0])
 			if err != nil {
 				return err
 			}
@@ -38,7 +39,11 @@ minute is left to go on (exit 0), with a word on what it waits for.`,
 			if err := freePorts([]*devSite{s}); err != nil {
 				return err
 			}
-			if err := s.launch(peers, true); err != nil {
+			founds, err := s.enter(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := s.launch(founds, true); err != nil {
 				return err
 			}
 			(&dev{App: a}).tellTokens([]*devSite{s})
@@ -110,39 +115,42 @@ func (s *devSite) awaitEnd(ctx context.Context) error {
 	}
 }
 
-// findSite reads a site's folder, and the peer addresses of the others in case
-// it has never joined.
-func findSite(dataDir, name string) (*devSite, []string, error) {
+// enter has the running sites invite one that has never joined. Where no site has data yet, it founds.
+func (s *devSite) enter(ctx context.Context) (founds bool, err error) {
+	if !s.fresh {
+		return false, nil
+	}
+	members := s.others()
+	if len(members) == 0 {
+		return true, nil
+	}
+	running := slices.DeleteFunc(members, func(o *devSite) bool { return o.pid() == 0 })
+	if len(running) == 0 {
+		return false, cli.WithExit(cli.ExitRefused,
+			fmt.Errorf("%s has no data yet, and no other site runs that could let it in: start one first", s.Name))
+	}
+	return false, invite(ctx, running, s)
+}
+
+// findSite reads a site's folder.
+func findSite(dataDir, name string) (*devSite, error) {
 	if dataDir == "" {
-		return nil, nil, cli.Usage("--data-dir is missing: the folder given to cloudshare dev")
+		return nil, cli.Usage("--data-dir is missing: the folder given to cloudshare dev")
 	}
 	if _, err := os.Stat(dataDir); err != nil {
-		return nil, nil, cli.Usage("--data-dir %s: %w", dataDir, err)
+		return nil, cli.Usage("--data-dir %s: %w", dataDir, err)
 	}
 	dataDir, err := realDir(dataDir)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	dir, err := validSiteDir(dataDir, name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s, err := readSite(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, cli.WithExit(cli.ExitNotFound, errors.New("no site "+name+" in "+dataDir))
+		return nil, cli.WithExit(cli.ExitNotFound, errors.New("no site "+name+" in "+dataDir))
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	configs, err := filepath.Glob(filepath.Join(dataDir, "*", "config.yaml"))
-	if err != nil {
-		return nil, nil, err
-	}
-	var peers []string
-	for _, path := range configs {
-		if other, err := readSite(filepath.Dir(path)); err == nil && other.Name != name && !other.fresh {
-			peers = append(peers, other.Peer)
-		}
-	}
-	return s, peers, nil
+	return s, err
 }

@@ -1,0 +1,170 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/internal/outputs"
+	"github.com/cloudshare/cloudshare/api/internal/peers"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/web"
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// pageSource gives the pages the broker's feed in their own terms, and what another broker knows as data: a page is
+// always drawn by the broker that shows it.
+type pageSource struct {
+	Broker
+	*outputs.Outputs
+	others *peers.Client
+}
+
+var _ web.Source = pageSource{}
+
+// Moved implements web.Source.
+func (p pageSource) Moved() (entry, home uint64) { return p.Feed().Moved() }
+
+// AwaitMove implements web.Source.
+func (p pageSource) AwaitMove(ctx context.Context, entry, home uint64) error {
+	return p.Feed().AwaitMove(ctx, entry, home)
+}
+
+// Events implements web.Source.
+func (p pageSource) Events(from node.EventID, f node.EventFilter) web.Events {
+	return p.Broker.Events(from, f)
+}
+
+// Logs implements web.Source: it looks for earlier attempts at all brokers.
+func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+	return p.OpenAnywhere(ctx, q)
+}
+
+// Job implements web.Source.
+func (p pageSource) Job(ctx context.Context, id command.JobID) (node.Job, error) {
+	job, err := p.Broker.Job(ctx, id)
+	var at *node.ElsewhereError
+	if !errors.As(err, &at) {
+		return job, err
+	}
+	got, err := peers.AskSame[wire.Job](ctx, p.others, pageAsks(http.MethodGet, id, ""), at, nil)
+	if err != nil {
+		return node.Job{}, err
+	}
+	return jobOf(id, &got), nil
+}
+
+// FindTasks implements web.Source.
+func (p pageSource) FindTasks(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
+	tasks, next, err := p.Broker.FindTasks(ctx, id, q)
+	var at *node.ElsewhereError
+	if !errors.As(err, &at) {
+		return tasks, next, err
+	}
+	got, err := peers.AskSame[wire.List[wire.Task]](ctx, p.others, pageAsks(http.MethodGet, id, "/tasks"), at, taskValues(q))
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range got.Items[:min(len(got.Items), q.Limit)] {
+		tasks = append(tasks, taskOf(&got.Items[i]))
+	}
+	more, _ := strconv.ParseUint(got.Next, 10, 32) // "" on the last page
+	return tasks, uint32(more), nil
+}
+
+// Cancel implements web.Source.
+func (p pageSource) Cancel(ctx context.Context, id command.JobID) error {
+	err := p.Broker.Cancel(ctx, id)
+	var at *node.ElsewhereError
+	if !errors.As(err, &at) {
+		return err
+	}
+	r := pageAsks(http.MethodDelete, id, "")
+	res, err := p.others.AskFor(ctx, r, at, url.URL{Path: r.URL.Path})
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+// pageAsks is a request of this broker's own, for one of its pages.
+func pageAsks(method string, id command.JobID, what string) *http.Request {
+	return &http.Request{Method: method, Header: http.Header{}, URL: &url.URL{Path: "/v1/jobs/" + id.String() + what}}
+}
+
+// taskValues writes a query for tasks as another broker's API reads it.
+func taskValues(q node.TaskQuery) url.Values {
+	v := url.Values{"limit": {strconv.Itoa(q.Limit)}}
+	if q.From > 0 {
+		v.Set("cursor", strconv.FormatUint(uint64(q.From), 10))
+	}
+	for _, name := range strings.Split(fsm.TaskStateNames(), ", ") {
+		if state, known := fsm.ParseTaskState(name); known && q.States != 0 && q.States.Has(state) {
+			v.Add("state", name)
+		}
+	}
+	return v
+}
+
+// jobOf reads what another broker says of a job.
+func jobOf(id command.JobID, j *wire.Job) node.Job {
+	out := node.Job{
+		ID: id, Spec: specOf(&j.Spec), State: problem.OneLine(j.State), Reason: problem.OneLine(j.Reason),
+		Durability: problem.OneLine(j.Durability), Counts: map[string]uint32{},
+		SubmittedAt: moment(j.SubmittedAt), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt),
+	}
+	for _, name := range strings.Split(fsm.TaskStateNames(), ", ") {
+		out.Counts[name] = min(j.Counts[name], command.MaxCount)
+	}
+	return out
+}
+
+// specOf reads a spec; of one that is not told, or does not read, there is the number of tasks and no command.
+func specOf(s *wire.Spec) jobspec.Spec {
+	data, err := json.Marshal(s)
+	if err == nil {
+		spec, cause := jobspec.ParseSpec(data)
+		if err = cause; err == nil {
+			return spec
+		}
+	}
+	spec := jobspec.DefaultSpec()
+	spec.Name, spec.Count = problem.OneLine(s.Name), max(1, min(s.Count, command.MaxCount))
+	return spec
+}
+
+// taskOf reads what another broker says of a task.
+func taskOf(t *wire.Task) node.Task {
+	out := node.Task{
+		Index: t.Index, State: problem.OneLine(t.State), Reason: problem.OneLine(t.Reason),
+		Site: problem.OneLine(t.Site), Machine: problem.OneLine(t.Machine), Attempt: t.Attempt,
+		Token: t.Token, StartedAt: moment(t.StartedAt), EndedAt: moment(t.EndedAt),
+		Run: -1, ExitCode: t.ExitCode, Signal: t.Signal, Position: t.Index,
+		Unrecorded: t.Attempt == 0 && t.EndedAt != nil,
+	}
+	if t.RunMs != nil && *t.RunMs >= 0 && *t.RunMs < int64(maxRun/time.Millisecond) {
+		out.Run = time.Duration(*t.RunMs) * time.Millisecond
+	}
+	return out
+}
+
+// maxRun is more than any task has run; what is above was made up.
+const maxRun = 100 * 365 * 24 * time.Hour
+
+// moment returns the zero time for one that has not come.
+func moment(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

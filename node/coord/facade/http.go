@@ -1,0 +1,19 @@
+package facade
+
+import (
+	"context"
+	"net"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+)
+
+// HTTP brings the connections on which other sites' brokers speak HTTP, each a *relay.HTTPConn. A few wait until
+// somebody accepts them. It ends with the member.
+func (m *Member) HTTP() net.Listener { return m.http }
+
+// DialHTTP connects to the HTTP of another site's broker, at its peer address; ctx bounds that. It is an error if
+// anybody but the site that is meant answers there.
+func (m *Member) DialHTTP(ctx context.Context, site, addr string) (net.Conn, error) {
+	d := relay.Dialer{Net: m.cfg.Net, Site: m.cfg.Site}
+	return d.Dial(ctx, relay.Peer{Site: site, Addr: addr}, relay.KindHTTP, m.lineage)
+}

@@ -120,7 +120,7 @@ func openMotion(ctx context.Context, at *devSite, what, site string) (found *wir
 
 // ask puts a question to the site's broker, again while it is not able to answer.
 func (s *devSite) ask(ctx context.Context, question func(context.Context, *client.Client) error) error {
-	c, err := client.New(s.HTTP)
+	c, err := s.client()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node/access"
 )
 
@@ -171,12 +172,12 @@ func TestTooManyWrongTokens(t *testing.T) {
 	g.refused("of another address", from("192.0.2.2:1000", foreign), http.StatusUnauthorized, "unauthenticated")
 }
 
-// What came by a way on which its sender was proven needs no token.
-func TestHandlerOfProvenSenders(t *testing.T) {
+// Another site's broker is proven by its connection, and needs no token; a client cannot pass for one.
+func TestOtherBrokersNeedNoToken(t *testing.T) {
 	g := newGuarded(t)
-	w := httptest.NewRecorder()
-	g.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1:7700/v1/status", nil))
-	if w.Code != http.StatusOK {
+	if w := askAsPeer(g.Server, "GET", "/v1/jobs/site-1.1", wire.HeaderMeans, "site-1/"); w.Code == http.StatusUnauthorized {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	w := ask(g.Server, "GET", "/v1/jobs/site-1.1", "", "", wire.HeaderMeans, "site-1/", wire.HeaderHops, "1")
+	g.refused("a client with their headers", w, http.StatusUnauthorized, "unauthenticated")
 }

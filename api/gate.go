@@ -63,14 +63,15 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 // Admit implements rest.Gate: it refuses what other people's web pages ask, who has no
 // token, and what is meant for another broker, and unpacks bodies.
 func (g *gate) Admit(w http.ResponseWriter, r *http.Request) error {
-	if err := g.admitAsker(r); err != nil {
+	if err := g.admit(r); err != nil {
 		return err
 	}
 	return g.bodies.Decode(w, r)
 }
 
-// admitAsker judges a client by its token, and another broker, whose key was proven, by what it asks.
-func (g *gate) admitAsker(r *http.Request) error {
+// admit judges who asks: another site's broker was proven by the connection on which it asks, everybody else needs a
+// token.
+func (g *gate) admit(r *http.Request) error {
 	if peers.FromSite(r.Context()) != "" {
 		return g.peers.Admit(r)
 	}

@@ -46,12 +46,12 @@ type Config struct {
 	// Federation is the id by which brokers tell theirs from others; "" = not told.
 	Federation string
 	Contacts   Contacts // nil = nobody checks addresses
+	Access     Access   // nil = everybody may ask: for tests alone
 	// Peers brings the connections of other sites' brokers, each with a method PeerSite; DialPeer opens one to the
 	// broker of a site at its peer address, and fails if another one answers there. nil: there is no way to or from
 	// them.
 	Peers    net.Listener
 	DialPeer func(ctx context.Context, site, addr string) (net.Conn, error)
-	Access   Access // nil = everybody may ask: for tests alone
 	// Misdialed returns what to answer to a connection that begins so, since it means
 	// another port of the broker; nil: it does not. May be nil.
 	Misdialed func(first [4]byte) []byte
@@ -175,11 +175,3 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // ServeHTTP answers as Start's listener does: whoever asks needs a token.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }
-
-// Handler answers for a listener that has proven who asks, such as that of other sites'
-// brokers: it asks for no token, and its caller decides what may be asked there.
-func (s *Server) Handler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.api.ServeHTTP(w, r.WithContext(auth.Proven(r.Context())))
-	})
-}

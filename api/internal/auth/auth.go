@@ -1,9 +1,8 @@
 // Package auth decides who may ask: a request brings a token, or a browser the cookie of a session that a token
-// opened; or it came by a way on which its sender was proven before. What is asked it knows by method and path alone.
+// opened. What is asked it knows by method and path alone.
 package auth
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -35,15 +34,9 @@ func New(tokens Tokens) *Auth {
 // On reports whether requests are judged at all.
 func (a *Auth) On() bool { return a.tokens != nil }
 
-// provenKey marks requests whose sender was proven before.
-type provenKey struct{}
-
-// Proven marks a request whose sender was proven by the way it came: it needs no token.
-func Proven(ctx context.Context) context.Context { return context.WithValue(ctx, provenKey{}, true) }
-
 // Admit refuses whoever may not ask this.
 func (a *Auth) Admit(r *http.Request) error {
-	if !a.On() || r.Context().Value(provenKey{}) != nil || Open(r.URL.EscapedPath()) {
+	if !a.On() || Open(r.URL.EscapedPath()) {
 		return nil
 	}
 	token, err := a.holder(r)

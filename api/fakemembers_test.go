@@ -43,7 +43,7 @@ func (f *fakeBroker) Member(site string) (node.Member, error) {
 func (f *fakeBroker) invitation() node.Invitation {
 	return node.Invitation{
 		Site: "site-4", By: "site-1", Elector: true, State: "open", Until: fakeDate.Add(time.Hour), Key: fakeKey(4), Motion: 7,
-		Waiting: []string{"site-2"},
+		Waiting: []string{"site-2"}, Needs: 1,
 	}
 }
 
@@ -66,7 +66,7 @@ func (f *fakeBroker) Revoke(_ context.Context, site string) ([]node.Invitation, 
 	if v.Site != site {
 		return nil, fmt.Errorf("%w: no invitation of %s is open", node.ErrNotFound, site)
 	}
-	v.State, v.Waiting = "revoked", nil
+	v.State, v.Waiting, v.Needs = "revoked", nil, 0
 	return []node.Invitation{v}, nil
 }
 

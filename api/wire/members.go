@@ -26,6 +26,7 @@ type Invitation struct {
 	Claimant string     `json:"claimant,omitempty" doc:"the key that has used it: compare it with that of the site's operator (cloudshare key show)"`
 	Motion   uint64     `json:"motion" doc:"what the electors decide on"`
 	Waiting  []string   `json:"waiting" doc:"electors that have not voted; empty once it is decided"`
+	Needs    int        `json:"needs" doc:"votes for it that are missing; 0 once it is decided"`
 }
 
 // InviteRequest asks for an invitation.

@@ -70,6 +70,8 @@ func TestUsage(t *testing.T) {
 		"broker --config testdata/none.yaml", "broker --config testdata/typo.yaml", "broker --config testdata/type.yaml",
 		"broker --config testdata/twice.yaml",
 		"invite", "invite a b", "invite a --for soon", "approve", "rebind a", "members extra", "motions --state open",
+		"key bogus", "key show", "key show x", "key rotate", "key backup", "key recover",
+		"key recover --data-dir testdata/none --file testdata/none",
 	} {
 		code, out, errs := runCLI(t, "", strings.Fields(line)...)
 		if code != cli.ExitUsage || out != "" || strings.Count(errs, "\n") != 1 {

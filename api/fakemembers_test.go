@@ -60,6 +60,14 @@ func (f *fakeBroker) Invite(_ context.Context, site string, elector bool, within
 	return node.Invited{Invitation: v, Token: "csi_secret", Addresses: []string{"127.0.0.1:2"}}, nil
 }
 
+// Reinvite implements Broker.
+func (f *fakeBroker) Reinvite(site string) (node.Invited, error) {
+	m, err := f.Member(site)
+	return node.Invited{Token: "csi_again", Addresses: []string{"127.0.0.1:2"}, Invitation: node.Invitation{
+		Site: site, By: "site-1", State: "admitted", Claimant: m.Key,
+	}}, err
+}
+
 // Revoke implements Broker.
 func (f *fakeBroker) Revoke(_ context.Context, site string) ([]node.Invitation, error) {
 	v := f.invitation()
@@ -152,6 +160,9 @@ var memberRequests = []request{
 	{"POST", "/v1/invitations", js, `{"site":`, nil},
 	{"POST", "/v1/invitations", js, ``, nil},
 	{"POST", "/v1/invitations", "text/plain", `{"site":"site-5"}`, nil},
+	{"POST", "/v1/invitations", js, `{"site":"site-2","again":true}`, nil},
+	{"POST", "/v1/invitations", js, `{"site":"site-9","again":true}`, nil},
+	{"POST", "/v1/invitations", js, `{"site":"site-2","again":true,"vote":true}`, nil},
 	{"DELETE", "/v1/invitations/site-4", "", "", nil},
 	{"DELETE", "/v1/invitations/site-9", "", "", nil},
 	{"POST", "/v1/motions", js, `{"what":"ban","site":"site-2"}`, nil},

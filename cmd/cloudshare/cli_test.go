@@ -69,7 +69,7 @@ func TestUsage(t *testing.T) {
 		"broker --site a --log-format xml", "broker --site a --lease -1s", "broker --site a --http 127.0.0.1:1 --peer 127.0.0.1:1",
 		"broker --config testdata/none.yaml", "broker --config testdata/typo.yaml", "broker --config testdata/type.yaml",
 		"broker --config testdata/twice.yaml",
-		"invite", "invite a b", "invite a --for soon", "approve", "rebind a", "members extra", "motions --state open",
+		"invite", "invite a b", "invite a --for soon", "invite a --again --no-vote", "approve", "rebind a", "members extra", "motions --state open",
 		"key bogus", "key show", "key show x", "key rotate", "key backup", "key recover",
 		"key recover --data-dir testdata/none --file testdata/none",
 	} {

@@ -17,7 +17,7 @@ import (
 )
 
 func inviteCommand(a *cli.App) *cobra.Command {
-	var noVote bool
+	var noVote, again bool
 	var within time.Duration
 	var out string
 	cmd := &cobra.Command{
@@ -25,7 +25,14 @@ func inviteCommand(a *cli.App) *cobra.Command {
 		Example: "  cloudshare invite lab-2 > lab-2.token\n  cloudshare invite lab-2 --no-vote --for 72h --out lab-2.token",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			vote := !noVote
-			return invite(cmd.Context(), a, wire.InviteRequest{Site: args[0], Vote: &vote, For: within.String()}, out)
+			in := wire.InviteRequest{Site: args[0], Vote: &vote, For: within.String()}
+			if again && (noVote || cmd.Flags().Changed("for")) {
+				return cli.Usage("--again is for a member: leave out --no-vote and --for")
+			}
+			if again {
+				in = wire.InviteRequest{Site: args[0], Again: true}
+			}
+			return invite(cmd.Context(), a, in, out)
 		},
 	}
 	cmd.Long = `Invite a site under a name. The token alone goes to standard output, or into the file of --out, which
@@ -36,8 +43,12 @@ name. Nobody keeps it; if it is lost, revoke it and invite again. At the new sit
 
 The site is admitted once it has used the token and more than half of the electors have approved it, in either order;
 this site's approval, if it has a vote, is given with the invitation. What is pending is shown by
-cloudshare invitations. The new site gets a vote, too, if fewer than five have one and --no-vote is not given.`
+cloudshare invitations. The new site gets a vote, too, if fewer than five have one and --no-vote is not given.
+
+With --again the token is for a member that lost its disk, and has its key or has recovered it: it comes back with that
+key, and nobody else can use the token.`
 	f := cmd.Flags()
+	f.BoolVar(&again, "again", false, "for a member that comes back on an empty disk, with the key that it has here")
 	f.BoolVar(&noVote, "no-vote", false, "the site is to lend and borrow only, and decide nothing")
 	f.DurationVar(&within, "for", 24*time.Hour, "how long the invitation stands, at most 720h")
 	f.StringVar(&out, "out", "", "write the token into a new `FILE`")
@@ -103,8 +114,12 @@ func noteInvited(a *cli.App, v wire.Invited, out string) {
 	if out == "" {
 		out = "FILE"
 	}
-	a.Note("%s may join until %s, once. Send the token to its operator alone; there: cloudshare broker --join @%s",
-		v.Site, cli.Cell(v.Until), out)
+	if v.State == "admitted" {
+		a.Note("%s may come back with its key %s; there: cloudshare broker --join @%s", v.Site, v.Claimant, out)
+	} else {
+		a.Note("%s may join until %s, once. Send the token to its operator alone; there: cloudshare broker --join @%s",
+			v.Site, cli.Cell(v.Until), out)
+	}
 	if v.Needs > 0 {
 		a.Note("It is admitted once %s approved: cloudshare approve %s, there", has(v.Waiting, v.Needs), v.Site)
 	}

@@ -43,7 +43,7 @@ func (f *fakeBroker) Member(site string) (node.Member, error) {
 func (f *fakeBroker) invitation() node.Invitation {
 	return node.Invitation{
 		Site: "site-4", By: "site-1", Elector: true, State: "open", Until: fakeDate.Add(time.Hour), Key: fakeKey(4), Motion: 7,
-		Waiting: []string{"site-2"},
+		Waiting: []string{"site-2"}, Needs: 1,
 	}
 }
 
@@ -60,13 +60,21 @@ func (f *fakeBroker) Invite(_ context.Context, site string, elector bool, within
 	return node.Invited{Invitation: v, Token: "csi_secret", Addresses: []string{"127.0.0.1:2"}}, nil
 }
 
+// Reinvite implements Broker.
+func (f *fakeBroker) Reinvite(site string) (node.Invited, error) {
+	m, err := f.Member(site)
+	return node.Invited{Token: "csi_again", Addresses: []string{"127.0.0.1:2"}, Invitation: node.Invitation{
+		Site: site, By: "site-1", State: "admitted", Claimant: m.Key,
+	}}, err
+}
+
 // Revoke implements Broker.
 func (f *fakeBroker) Revoke(_ context.Context, site string) ([]node.Invitation, error) {
 	v := f.invitation()
 	if v.Site != site {
 		return nil, fmt.Errorf("%w: no invitation of %s is open", node.ErrNotFound, site)
 	}
-	v.State, v.Waiting = "revoked", nil
+	v.State, v.Waiting, v.Needs = "revoked", nil, 0
 	return []node.Invitation{v}, nil
 }
 
@@ -152,6 +160,9 @@ var memberRequests = []request{
 	{"POST", "/v1/invitations", js, `{"site":`, nil},
 	{"POST", "/v1/invitations", js, ``, nil},
 	{"POST", "/v1/invitations", "text/plain", `{"site":"site-5"}`, nil},
+	{"POST", "/v1/invitations", js, `{"site":"site-2","again":true}`, nil},
+	{"POST", "/v1/invitations", js, `{"site":"site-9","again":true}`, nil},
+	{"POST", "/v1/invitations", js, `{"site":"site-2","again":true,"vote":true}`, nil},
 	{"DELETE", "/v1/invitations/site-4", "", "", nil},
 	{"DELETE", "/v1/invitations/site-9", "", "", nil},
 	{"POST", "/v1/motions", js, `{"what":"ban","site":"site-2"}`, nil},

@@ -48,8 +48,7 @@ func (s *State) dispatchRoster(by *site, body command.Body) (r command.Result) {
 	case *command.Admit:
 		r.Code = s.roster.Admit(c, s.federation, at)
 	case *command.Rekey:
-		r.Code = s.roster.Rekey(c, s.federation, at)
-		s.renameNode(c.Site)
+		r.Code = s.rekey(c, at)
 	case *command.Motion:
 		if r.Code = s.canPropose(c); r.Code == command.OK {
 			r.Motion, passed, r.Code = s.roster.Propose(by.name, c, at)
@@ -64,6 +63,29 @@ func (s *State) dispatchRoster(by *site, body command.Body) (r command.Result) {
 	s.steps.used += uint64(s.roster.Checks()-checks)*stepVerify + uint64(s.roster.Commands()-commands)*stepRoster
 	s.enact(passed)
 	return r
+}
+
+// rekey replaces a site's key. One that was replaced by the recovery key was lost or stolen: the site goes on from
+// where the federation has it, on whatever disk.
+func (s *State) rekey(c *command.Rekey, at roster.Moment) command.Code {
+	before, _ := s.roster.Member(c.Site)
+	code := s.roster.Rekey(c, s.federation, at)
+	s.renameNode(c.Site)
+	if code == command.OK && c.ByRecovery && before.Key != c.Key {
+		s.handOver(s.byName[c.Site])
+	}
+	return code
+}
+
+// handOver has a site's next directory begin afresh: whoever runs there has no key any more, as if its lease had ended.
+func (s *State) handOver(x *site) {
+	if x == nil {
+		return
+	}
+	if x.present() {
+		s.away(x, SiteGone)
+	}
+	x.boots = [][16]byte{unknownBoot} // the next directory remembers none
 }
 
 // canPropose refuses a motion that could not be done now, by more than the roster.
@@ -97,15 +119,14 @@ func (s *State) enact(m *roster.Motion) {
 		return
 	}
 	x := s.byName[m.Site]
-	if (m.Kind == command.MotionBan || m.Kind == command.MotionRebind) && x != nil && x.present() {
-		s.away(x, SiteGone) // as if its lease had expired: whoever runs there has no key any more
-	}
 	switch m.Kind {
-	case command.MotionRebind:
-		s.renameNode(m.Site)
-		if x != nil {
-			x.boots = [][16]byte{unknownBoot} // the name's next directory remembers none
+	case command.MotionBan:
+		if x != nil && x.present() {
+			s.away(x, SiteGone)
 		}
+	case command.MotionRebind:
+		s.handOver(x)
+		s.renameNode(m.Site)
 	case command.MotionPolicy:
 		if s.setParams(&m.Params).Code != command.OK {
 			s.roster.Void(m.Number)
@@ -117,7 +138,7 @@ func (s *State) enact(m *roster.Motion) {
 		case !x.gone:
 			s.finishDeparture(x)
 		}
-	case command.MotionAdmit, command.MotionElector, command.MotionNoElector, command.MotionBan, command.MotionUnban:
+	case command.MotionAdmit, command.MotionElector, command.MotionNoElector, command.MotionUnban:
 	}
 }
 

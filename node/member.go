@@ -35,6 +35,7 @@ type Invitation struct {
 	Claimant string
 	Motion   uint64   // what the electors decide on
 	Waiting  []string // electors that have not voted, while that is open
+	Needs    int      // votes for it that are missing then
 }
 
 // Motion is what the electors decide on, as people see it.

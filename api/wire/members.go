@@ -26,6 +26,7 @@ type Invitation struct {
 	Claimant string     `json:"claimant,omitempty" doc:"the key that has used it: compare it with that of the site's operator (cloudshare key show)"`
 	Motion   uint64     `json:"motion" doc:"what the electors decide on"`
 	Waiting  []string   `json:"waiting" doc:"electors that have not voted; empty once it is decided"`
+	Needs    int        `json:"needs" doc:"votes for it that are missing; 0 once it is decided"`
 }
 
 // InviteRequest asks for an invitation.
@@ -33,6 +34,8 @@ type InviteRequest struct {
 	Site string `json:"site" doc:"the name that the new site gets"`
 	Vote *bool  `json:"vote,omitempty" required:"false" default:"true" doc:"it is to be an elector, if there are fewer than five by then"`
 	For  string `json:"for,omitempty" required:"false" default:"24h" doc:"how long the invitation stands, at most 720h"`
+	// Again asks for a text for a member.
+	Again bool `json:"again,omitempty" required:"false" default:"false" doc:"for a member that comes back on an empty disk with the key that the federation has for it: nothing is decided, and nobody else is let in"`
 }
 
 // Invited is a new invitation with its text, which nobody keeps: it is told once.

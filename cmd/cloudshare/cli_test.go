@@ -69,6 +69,9 @@ func TestUsage(t *testing.T) {
 		"broker --site a --log-format xml", "broker --site a --lease -1s", "broker --site a --http 127.0.0.1:1 --peer 127.0.0.1:1",
 		"broker --config testdata/none.yaml", "broker --config testdata/typo.yaml", "broker --config testdata/type.yaml",
 		"broker --config testdata/twice.yaml",
+		"invite", "invite a b", "invite a --for soon", "invite a --again --no-vote", "approve", "rebind a", "members extra", "motions --state open",
+		"key bogus", "key show", "key show x", "key rotate", "key backup", "key recover",
+		"key recover --data-dir testdata/none --file testdata/none",
 	} {
 		code, out, errs := runCLI(t, "", strings.Fields(line)...)
 		if code != cli.ExitUsage || out != "" || strings.Count(errs, "\n") != 1 {
@@ -143,6 +146,18 @@ func TestCommands(t *testing.T) {
 		{"report --by day --since 7d -o csv", "", 0},
 		{"export --format csv --label a=b", "", 0},
 		{"leave --now --no-wait -o json", "", 0},
+		{"members", "", 0},
+		{"members -o yaml", "", 0},
+		{"invitations", "", 0},
+		{"motions --all", "", 0},
+		{"invite lab-2", "", 0},
+		{"revoke lab-2", "", 0},
+		{"revoke lab-9", "", cli.ExitNotFound},
+		{"approve lab-3", "", 0},
+		{"approve 9", "", 0},
+		{"approve 99", "", cli.ExitNotFound},
+		{"ban site-2", "", 0},
+		{"ban site-2 -o json", "", 0},
 	} {
 		// First: behind a command to be run it would be an argument of that, and the job go to
 		// whichever broker listens at the default address.

@@ -191,7 +191,7 @@ func TestGuidesNameEveryCommand(t *testing.T) {
 
 func TestDocumentCommandsAreFound(t *testing.T) {
 	const doc = "text `cloudshare why JOB` and\n`cloudshare jobs\n--bogus` here\n```console\n$ A=1 cloudshare jobs --limit 3 | head -1 # --no\n" +
-		"output cloudshare no\n$ kill $(cloudshare bad)\n```\n```sh\ncloudshare submit \\\n  --count 2 -- x --y; echo \"$(cloudshare sites extra)\"\n```\n"
+		"output cloudshare no\n$ kill $(cloudshare xyzzy)\n```\n```sh\ncloudshare submit \\\n  --count 2 -- x --y; echo \"$(cloudshare sites extra)\"\n```\n"
 	a := &cli.App{Getenv: func(string) string { return "" }}
 	var got []string
 	for _, w := range commandLines(doc) {
@@ -199,7 +199,7 @@ func TestDocumentCommandsAreFound(t *testing.T) {
 	}
 	want := []string{
 		"5 jobs --limit 3: <nil>",
-		`7 bad: unknown command "bad"; see cloudshare --help`,
+		`7 xyzzy: unknown command "xyzzy"; see cloudshare --help`,
 		"10 submit --count 2 -- x --y: <nil>",
 		`10 sites extra: unknown command "extra" for "cloudshare sites"; see cloudshare sites --help`,
 		"1 why JOB: <nil>",

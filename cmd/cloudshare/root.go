@@ -10,6 +10,8 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/daemon"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/devfed"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/jobcmd"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/keycmd"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/membercmd"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/simcmd"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/sitecmd"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/statecmd"
@@ -39,7 +41,8 @@ under --wait: 10 failed, 11 cancelled, 12 lost; 13: wait --timeout has passed.`,
 		daemon.Command(a), daemon.DebugCommand(a), devfed.Command(a), simcmd.Command(a),
 		docsCommand(a), guideCommand(a), versionCommand(a),
 	}
-	commands = slices.Concat(commands, jobcmd.Commands(a), sitecmd.Commands(a), statecmd.Commands(a))
+	commands = slices.Concat(commands, jobcmd.Commands(a), sitecmd.Commands(a), membercmd.Commands(a),
+		keycmd.Commands(a), statecmd.Commands(a))
 	a.SetUpRoot(root, commands...)
 	completer{a}.completeIDs(root)
 	return root

@@ -130,7 +130,7 @@ func TestLogsOfEarlierAttempts(t *testing.T) {
 	}
 	var anywhere *node.AnywhereError
 	if _, err = asked.Logs(t.Context(), q); !errors.As(err, &anywhere) || len(anywhere.Sites) != 2 ||
-		anywhere.Sites[0].Site != "site-2" || anywhere.Sites[1].Site != "site-3" || anywhere.Sites[0].HTTP == "" {
+		anywhere.Sites[0].Site != "site-2" || anywhere.Sites[1].Site != "site-3" || anywhere.Sites[0].Peer == "" {
 		t.Errorf("elsewhere: %v, %+v", err, anywhere)
 	}
 	q.Here = true

@@ -41,6 +41,26 @@ func (b *Broker) Invite(ctx context.Context, site string, elector bool, within t
 	return node.Invited{Invitation: made, Token: text, Addresses: v.Addresses}, err
 }
 
+// Reinvite returns a text by which a member comes back on an empty disk: whoever holds the key that the roster has, and
+// nobody else. The federation need not know of it, since it lets nobody in.
+func (b *Broker) Reinvite(site string) (node.Invited, error) {
+	m, err := b.Member(site)
+	if err != nil {
+		return node.Invited{}, err
+	}
+	if m.Banned {
+		return node.Invited{}, &node.RosterError{Doing: "invite " + site + " again", Code: command.Banned}
+	}
+	text, v, err := b.invitationText(site)
+	if err != nil {
+		return node.Invited{}, fmt.Errorf("invite %s again: %w", site, err)
+	}
+	key := identity.FromSeed(v.Seed).Public().String()
+	return node.Invited{Token: text, Addresses: v.Addresses, Invitation: node.Invitation{
+		Site: site, By: b.cfg.Site, Elector: m.Elector, State: "admitted", Key: key, Claimant: m.Key,
+	}}, nil
+}
+
 // invitationText makes a new key, and the text by which its holder reaches this broker.
 func (b *Broker) invitationText(site string) (string, *invitation.Invitation, error) {
 	v := &invitation.Invitation{Site: site, Inviter: b.cfg.Node}

@@ -127,6 +127,21 @@ func TestMembersDecideTogether(t *testing.T) {
 	refused(t, err, command.OutOfRange)
 }
 
+// A member that lost its disk, not its key, comes back by a text that lets nobody else in.
+func TestReinvite(t *testing.T) {
+	sites := startMembers(t, 2)
+	a, b := sites[0], sites[1]
+	v, err := a.Reinvite("site-2")
+	if err != nil || v.Motion != 0 || len(a.Invitations()) != 1 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	a.admit(t, v.Token, identity.FromSeed([32]byte{9}), command.UnknownInvitation)
+	a.admit(t, v.Token, *b.key, command.OK)
+	if _, err = a.Reinvite("site-3"); !errors.Is(err, node.ErrNotFound) {
+		t.Errorf("a stranger: %v", err)
+	}
+}
+
 // Whoever has invited takes it back; the text is of no use then.
 func TestRevoke(t *testing.T) {
 	a := startMembers(t, 1)[0]

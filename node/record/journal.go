@@ -119,6 +119,22 @@ func (j *Journal) Identify(site string, node [16]byte, joined bool) error {
 	return nil
 }
 
+// Succeed binds a directory of a site to the site's next key, whatever key it was of before. The caller has seen that
+// the federation has replaced it.
+func (j *Journal) Succeed(site string, node [16]byte) error {
+	id, err := j.identity()
+	if err != nil {
+		return fmt.Errorf("read identity of the data directory: %w", err)
+	}
+	if id != nil && id.Site == site && id.Node != node {
+		id.Node = node
+		if err = j.Commit([]Write{PutRecord(BucketMeta, keyIdentity, id)}); err != nil {
+			return fmt.Errorf("record the site's next key: %w", err)
+		}
+	}
+	return nil
+}
+
 // identity returns nil if the directory is new.
 func (j *Journal) identity() (*identity, error) {
 	v, err := j.Get(BucketMeta, keyIdentity)

@@ -17,7 +17,7 @@ func Member(m node.Member) wire.Member {
 func Invitation(v node.Invitation) wire.Invitation {
 	return wire.Invitation{
 		Site: v.Site, By: v.By, Vote: v.Elector, State: v.State, Until: Moment(v.Until), Key: v.Key,
-		Claimant: v.Claimant, Motion: v.Motion, Waiting: full(v.Waiting),
+		Claimant: v.Claimant, Motion: v.Motion, Waiting: full(v.Waiting), Needs: v.Needs,
 	}
 }
 

@@ -1,6 +1,7 @@
 package members
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // invitedFor is how long an invitation stands if nobody says.
@@ -45,7 +47,7 @@ func (m *Members) invite(w http.ResponseWriter, r *http.Request, _ func(string) 
 	if !command.ValidSite(in.Site) {
 		return badField("site", in.Site, "must be a lower-case DNS label, e.g. lab-2")
 	}
-	v, err := m.broker.Invite(r.Context(), in.Site, in.Vote == nil || *in.Vote, within)
+	v, err := m.text(r.Context(), &in, within)
 	if err != nil {
 		return err
 	}
@@ -53,6 +55,17 @@ func (m *Members) invite(w http.ResponseWriter, r *http.Request, _ func(string) 
 	return rest.WriteJSON(w, http.StatusCreated, wire.Invited{
 		Token: v.Token, Addresses: v.Addresses, Invitation: form.Invitation(v.Invitation),
 	})
+}
+
+// text makes an invitation, or a text for a member.
+func (m *Members) text(ctx context.Context, in *wire.InviteRequest, within time.Duration) (node.Invited, error) {
+	switch {
+	case !in.Again:
+		return m.broker.Invite(ctx, in.Site, in.Vote == nil || *in.Vote, within)
+	case in.Vote != nil || in.For != "":
+		return node.Invited{}, badField("again", "true", "vote and for are of a site that is no member yet: leave them out")
+	}
+	return m.broker.Reinvite(in.Site)
 }
 
 func (m *Members) revoke(w http.ResponseWriter, r *http.Request, param func(string) string) error {

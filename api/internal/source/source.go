@@ -112,6 +112,8 @@ type Roster interface {
 	Motions() []node.Motion
 	// Invite invites a site, and returns the text that lets it in, once, within a time.
 	Invite(ctx context.Context, site string, elector bool, within time.Duration) (node.Invited, error)
+	// Reinvite returns a text by which a member comes back on an empty disk, with the key that the roster has.
+	Reinvite(site string) (node.Invited, error)
 	// Revoke ends the invitations of a site that still let somebody in.
 	Revoke(ctx context.Context, site string) ([]node.Invitation, error)
 	// Propose makes a motion, and Vote votes on one, named by its number or by the site that it alone is about; both

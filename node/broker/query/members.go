@@ -104,8 +104,10 @@ func (rd *Reader) invitationOf(s *fsm.State, i *roster.Invitation, m *roster.Mot
 	if i.State < roster.Admitted && s.Time() >= i.UntilMs {
 		v.State = node.Expired
 	}
-	if m != nil {
-		v.Waiting = missingVotes(s, m)
+	if m != nil && m.Open(s.Time()) {
+		x := node.Motion{}
+		x.Yes, x.No, x.Electors = s.Tally(m)
+		v.Waiting, v.Needs = missingVotes(s, m), x.Needs()
 	}
 	return v
 }

@@ -43,6 +43,32 @@ func InUse(dir, site, federation string) error {
 		ErrExistingData, dir, site, federation)
 }
 
+// Succeed binds a member's directory of a site to the site's next node, whatever node it was of before; a directory
+// without a member stays as it is. The caller has seen that the federation has replaced the site's key.
+func Succeed(dir, site string, node [16]byte) error {
+	b, err := os.ReadFile(filepath.Join(dir, "member.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	fields := map[string]json.RawMessage{} // of any backend
+	if err == nil {
+		err = json.Unmarshal(b, &fields)
+	}
+	if err != nil {
+		return fmt.Errorf("read member: %w", err)
+	}
+	var holds, holdsNode string
+	if json.Unmarshal(fields["site"], &holds) != nil || json.Unmarshal(fields["node"], &holdsNode) != nil || holds != site {
+		return nil // CheckOwner says what is wrong
+	}
+	next := hex.EncodeToString(node[:])
+	if holdsNode == next {
+		return nil
+	}
+	fields["node"] = json.RawMessage(`"` + next + `"`)
+	return SaveMember(dir, fields)
+}
+
 // LockDir makes a member's directory and locks it against a second broker; the
 // lock goes with the process.
 func LockDir(dir string) (*os.File, error) {

@@ -279,11 +279,32 @@ func (l *Log) enlist(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if string(n.data) != string(mine) && l.succeeds(n.data) {
+		_, err = l.c.write(ctx, l.c.set(tree.MembersPath+"/"+l.cfg.Site, mine, n.stat.Version))
+		return err
+	}
 	if string(n.data) != string(mine) {
 		return fmt.Errorf("join: %w: %s%s/%s is another node: site %s runs with another data directory; choose another name",
 			coord.ErrJoinRefused, l.c.root, tree.MembersPath, l.cfg.Site, l.cfg.Site)
 	}
 	return nil
+}
+
+// succeeds reports whether the federation has this node in the place of a site's former one, whose record this is: its
+// key was replaced.
+func (l *Log) succeeds(record []byte) (yes bool) {
+	var former tree.MemberRecord
+	if tree.Parse(tree.MembersPath, record, &former) != nil {
+		return false
+	}
+	id, err := hex.DecodeString(former.Node)
+	if err != nil || len(id) != 16 {
+		return false
+	}
+	l.machine.with(func(m coord.Machine) {
+		yes = m.Admit(l.cfg.Site, [16]byte(id)) != nil && m.Admit(l.cfg.Site, l.cfg.Node) == nil
+	})
+	return yes
 }
 
 // deleteFormerEphemerals deletes the ephemerals of this member's former life, whose session would

@@ -49,7 +49,20 @@ func Broker(t testing.TB) string {
 		"POST /v1/resume": `{"draining":false,"own":false}`,
 		"POST /v1/leave":  `{"leaving":true}`,
 		"PUT /v1/policy":  `{"policy":"FAIRSHARE","running":"partial"}`,
-		"GET /v1/status":  `{"site":"site-1","leader":"site-2","term":3,"index":9,"state_hash":{"index":9,"hash":"ab"},"version":"v","federation":"f","voters":["site-1","site-2"],"members":["site-1"],"compared":{"index":8,"with":["site-2"],"differs":["site-3"]},"outputs":{"kept":137,"bytes":1572864,"max_bytes":10737418240,"keep_ms":86400000,"removed_by_age":12,"removed_by_bytes":3,"trouble":"no space left on device"},"handlers":[{"name":"local","status":"ok"}]}`,
+		"GET /v1/members": `{"items":[{"site":"site-1","key":"csk_aaaa","node":"01","elector":true,"deciding":true},{"site":"site-2","key":"csk_bbbb","node":"02","elector":true,"deciding":true,"recovery":"csk_rrrr"},{"site":"site-3","key":"csk_cccc","elector":true},{"site":"site-4","key":"csk_dddd","banned":true}],"next":""}`,
+		"GET /v1/invitations": `{"items":[{"site":"lab-2","by":"site-1","vote":true,"state":"open","key":"csk_iiii","motion":7,"waiting":["site-2"],"needs":1},
+{"site":"lab-3","by":"site-2","vote":false,"state":"claimed","key":"csk_jjjj","claimant":"csk_eeee","motion":8,"waiting":["site-1"],"needs":1},
+{"site":"lab-4","by":"site-2","vote":false,"state":"open","key":"csk_kkkk","motion":9,"waiting":[],"needs":0},{"site":"lab-5","by":"site-2","state":"expired","key":"csk_llll","motion":5,"waiting":[]}],"next":""}`,
+		"GET /v1/motions": `{"items":[{"number":7,"what":"admit","site":"lab-2","by":"site-1","state":"open","yes":1,"no":0,"electors":2,"needs":1,"missing":["site-2"]},
+{"number":8,"what":"admit","site":"lab-3","key":"csk_eeee","by":"site-2","state":"open","yes":1,"no":0,"electors":2,"needs":1,"missing":["site-1"]},
+{"number":9,"what":"rebind","site":"site-3","key":"csk_ffff","by":"site-2","state":"open","yes":0,"no":0,"electors":3,"needs":2,"missing":["site-1","site-2","site-5"]},
+{"number":10,"what":"policy","by":"site-2","state":"passed","yes":2,"no":0,"electors":2,"needs":0,"missing":[]}],"next":""}`,
+		"POST /v1/invitations":         `{"token":"csi_secret","addresses":["127.0.0.1:7701"],"site":"lab-2","by":"site-1","vote":true,"state":"open","key":"csk_iiii","motion":7,"waiting":["site-2"],"needs":1}`,
+		"DELETE /v1/invitations/lab-2": `{"items":[{"site":"lab-2","by":"site-1","state":"revoked","key":"csk_iiii","motion":7,"waiting":[]}],"next":""}`,
+		"POST /v1/motions":             `{"number":11,"what":"ban","site":"site-2","by":"site-1","state":"open","yes":1,"no":0,"electors":2,"needs":1,"missing":["site-2"]}`,
+		"PUT /v1/motions/lab-3/vote":   `{"number":8,"what":"admit","site":"lab-3","key":"csk_eeee","by":"site-2","state":"passed","yes":2,"no":0,"electors":2,"needs":0,"missing":[]}`,
+		"PUT /v1/motions/9/vote":       `{"number":9,"what":"rebind","site":"site-3","key":"csk_ffff","by":"site-2","state":"open","yes":1,"no":0,"electors":3,"needs":1,"missing":["site-2","site-5"]}`,
+		"GET /v1/status":               `{"site":"site-1","leader":"site-2","term":3,"index":9,"state_hash":{"index":9,"hash":"ab"},"version":"v","federation":"f","voters":["site-1","site-2"],"members":["site-1"],"compared":{"index":8,"with":["site-2"],"differs":["site-3"]},"outputs":{"kept":137,"bytes":1572864,"max_bytes":10737418240,"keep_ms":86400000,"removed_by_age":12,"removed_by_bytes":3,"trouble":"no space left on device"},"handlers":[{"name":"local","status":"ok"}]}`,
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && r.Header.Get("Content-Type") == wire.TypeNDJSON {

@@ -19,6 +19,7 @@ const (
 	RaftDir     = "raft"
 	ZKDir       = "zk"
 	KeyFile     = "key"      // the site's key: a secret
+	NextKeyFile = "key.next" // the one that is to follow it, while it is replaced
 	RosterFile  = "roster"   // who the members are, as this broker has seen last
 	DivergedDir = "diverged" // states of a broker that stopped because its own differs
 )

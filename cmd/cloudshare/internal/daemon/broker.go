@@ -29,6 +29,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/identity"
+	"github.com/cloudshare/cloudshare/node/invitation"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -37,6 +38,7 @@ import (
 type brokerParts struct {
 	journal  *record.Journal
 	member   *siteMember
+	invited  *invitation.Invitation // by which to join; nil: it founds, or is a member
 	log      orderedLog
 	outputs  *outputs.Store
 	handlers []executor.Handler
@@ -52,8 +54,10 @@ type brokerParts struct {
 }
 
 // runBroker wires a broker and runs it until ctx ends or it fails.
-func runBroker(ctx context.Context, cfg config.Config, version string, log zerolog.Logger) error {
-	p := brokerParts{version: version}
+func runBroker(ctx context.Context, cfg config.Config, invited *invitation.Invitation, version string,
+	log zerolog.Logger,
+) error {
+	p := brokerParts{version: version, invited: invited}
 	err := p.start(ctx, cfg, log)
 	if err == nil {
 		tellService(log, "READY=1")
@@ -104,7 +108,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 		log.Warn().Err(cause).Msg("saved dates unreadable; continuing without them")
 	}
 	var seen whereabouts
-	if p.log, err = openCoordination(ctx, cfg, p.member, replica, &seen, os.Stdin, log); err != nil {
+	if p.log, err = openCoordination(ctx, cfg, p.member, replica, &seen, p.invited, log); err != nil {
 		return err
 	}
 	if p.outputs, err = attempts.OpenStore(cfg.DataDir, cfg.Retention(), log); err != nil {

@@ -54,9 +54,18 @@ are found again at the next start, unless --stop-tasks is given.`,
 			if err != nil {
 				return err
 			}
+			if s.Sources["join"] == "flag" {
+				if err = hideInvitation(cfg.Join); err != nil {
+					return err
+				}
+			}
+			invited, err := cfg.Invitation(a.In)
+			if err != nil {
+				return err
+			}
 			log := newLogger(a, cfg)
 			defer louder(cfg, log)()
-			return runBroker(cmd.Context(), cfg, a.Version, log)
+			return runBroker(cmd.Context(), cfg, invited, a.Version, log)
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check-config", false, "check the configuration, print it with its sources, and end")

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"io"
 	"net"
 
 	"github.com/rs/zerolog"
@@ -11,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
 	"github.com/cloudshare/cloudshare/node/coord/zk"
+	"github.com/cloudshare/cloudshare/node/invitation"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
@@ -28,7 +28,7 @@ type orderedLog interface {
 // openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the
 // configuration names.
 func openCoordination(ctx context.Context, cfg config.Config, m *siteMember, replica *replica.Replica, seen *whereabouts,
-	stdin io.Reader, log zerolog.Logger,
+	invited *invitation.Invitation, log zerolog.Logger,
 ) (l orderedLog, err error) {
 	room := &waitingRoom{addr: cfg.HTTP, site: cfg.Site, log: log}
 	defer room.close()
@@ -37,7 +37,7 @@ func openCoordination(ctx context.Context, cfg config.Config, m *siteMember, rep
 			err = m.found()
 		}
 	} else {
-		err = m.join(ctx, stdin, room)
+		err = m.join(ctx, invited, room)
 	}
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/credentials"
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/record"
 )
@@ -16,6 +17,10 @@ import (
 // identify returns the key of a data directory, which is made at the first start: its hash is the node id. joined says
 // that the directory is a member's already.
 func identify(cfg config.Config, j *record.Journal, joined bool, log zerolog.Logger) (key identity.Key, err error) {
+	settled, err := credentials.Settle(cfg.DataDir, cfg.Site)
+	if err != nil {
+		return key, err
+	}
 	path := filepath.Join(cfg.DataDir, config.KeyFile)
 	key, err = identity.Load(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -27,6 +32,9 @@ func identify(cfg config.Config, j *record.Journal, joined bool, log zerolog.Log
 			log.Debug().Stringer("key", key.Public()).Str("file", path).
 				Msg("made this site's key: whoever can read the file is this site")
 		}
+	}
+	if err == nil && settled {
+		err = j.Succeed(cfg.Site, key.Public().Node())
 	}
 	if err != nil {
 		return key, err

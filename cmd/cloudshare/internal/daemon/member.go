@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/truststore"
 	"github.com/cloudshare/cloudshare/node/identity"
+	"github.com/cloudshare/cloudshare/node/invitation"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
@@ -60,11 +60,10 @@ func (m *siteMember) found() error {
 	return nil
 }
 
-// join has this site admitted by its invitation, however long the electors take.
-func (m *siteMember) join(ctx context.Context, stdin io.Reader, room *waitingRoom) error {
-	v, err := m.cfg.Invitation(stdin)
-	if err != nil || v == nil {
-		return err
+// join has this site admitted by its invitation, if there is one, however long the electors take.
+func (m *siteMember) join(ctx context.Context, v *invitation.Invitation, room *waitingRoom) error {
+	if v == nil {
+		return nil
 	}
 	m.federation, m.through = v.Federation, v.Addresses
 	if m.admitted(v.Federation) {

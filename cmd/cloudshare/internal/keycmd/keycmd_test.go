@@ -1,0 +1,211 @@
+package keycmd
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/clitest"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
+	"github.com/cloudshare/cloudshare/node/coord/truststore"
+	"github.com/cloudshare/cloudshare/node/identity"
+)
+
+var testFederation = [16]byte{7}
+
+// member answers for site-1 by the real state machine.
+type member struct {
+	*testing.T
+	dir, addr string
+	state     *fsm.State
+	seq       uint64
+	silent    bool // it executes what it is asked, and its answer is lost
+}
+
+func newMember(t *testing.T) *member {
+	t.Helper()
+	m := &member{T: t, dir: t.TempDir(), state: fsm.New()}
+	key := identity.Generate()
+	if err := key.Save(filepath.Join(m.dir, config.KeyFile)); err != nil {
+		t.Fatal(err)
+	}
+	m.apply(command.Command{ID: command.ID{Site: "site-1"}, Body: &command.Genesis{
+		Federation: testFederation, Params: command.DefaultParams(), Founder: signature.Key(key.Public()),
+	}})
+	m.apply(command.Command{ID: command.ID{Site: "site-1"}, Body: &command.Register{
+		Node: key.Public().Node(), Boot: [16]byte{1}, MaxVersion: fsm.Version,
+	}})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"site":"site-1","federation":%q}`, uuid.UUID(testFederation))
+	})
+	mux.HandleFunc("GET /v1/members", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"items":[%s],"next":""}`, m.shown())
+	})
+	mux.HandleFunc("POST /v1/members/site-1/key", m.replaceKey)
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	m.addr = srv.URL
+	return m
+}
+
+func (m *member) apply(c command.Command) command.Result {
+	r, err := m.state.Apply(&command.Batch{Term: 1, Commands: []command.Command{c}})
+	if err != nil {
+		m.Fatal(err)
+	}
+	return r[0]
+}
+
+func (m *member) shown() string {
+	x, _ := m.state.Member("site-1")
+	recovery := ""
+	if x.Recovery != (signature.Key{}) {
+		recovery = identity.Public(x.Recovery).String()
+	}
+	return fmt.Sprintf(`{"site":"site-1","key":%q,"recovery":%q,"generation":%d}`, identity.Public(x.Key), recovery,
+		x.Generation)
+}
+
+func (m *member) replaceKey(w http.ResponseWriter, r *http.Request) {
+	var in struct{ Rekey string }
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		m.Error(err)
+	}
+	text, _ := base64.StdEncoding.DecodeString(in.Rekey)
+	c, _, err := command.Decode(text)
+	if err != nil {
+		m.Error(err)
+	}
+	m.seq++
+	id := command.ID{Site: "site-1", Incarnation: 1, Seq: m.seq}
+	got := m.apply(command.Command{ID: id, Ack: m.seq - 1, Body: c.Body})
+	switch {
+	case m.silent:
+		w.WriteHeader(http.StatusBadGateway)
+	case got.Code != command.OK:
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprintf(w, `{"type":"urn:cloudshare:problem:refused","title":"No","status":409,"detail":%q}`, got.Code)
+	default:
+		fmt.Fprint(w, m.shown())
+	}
+}
+
+// run runs `key` on the site's data.
+func (m *member) run(stdin string, args ...string) (code int, out, errs string) {
+	m.Helper()
+	line := append([]string{"key", "--data-dir", m.dir, "--addr", m.addr}, args...)
+	return clitest.Run(m.T, Commands, stdin, line...)
+}
+
+// inForce checks that the key in the folder is the one that the state has.
+func (m *member) inForce() identity.Public {
+	m.Helper()
+	key, err := identity.Load(filepath.Join(m.dir, config.KeyFile))
+	x, _ := m.state.Member("site-1")
+	if err != nil || key.Public() != identity.Public(x.Key) {
+		m.Fatalf("the folder has %s, the state %s (%v)", key.Public(), identity.Public(x.Key), err)
+	}
+	if _, err = os.Stat(filepath.Join(m.dir, config.NextKeyFile)); !os.IsNotExist(err) {
+		m.Fatalf("the next key is left over: %v", err)
+	}
+	return key.Public()
+}
+
+// The public key is shown without anybody being asked, and no secret.
+func TestShow(t *testing.T) {
+	m := newMember(t)
+	key := m.inForce()
+	code, out, errs := m.run("", "show", "--addr", "http://127.0.0.1:1")
+	if code != 0 || !strings.Contains(out, key.String()) || errs != "" {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	if code, _, errs = clitest.Run(t, Commands, "", "key", "show"); code != cli.ExitUsage {
+		t.Errorf("without a folder: exit %d: %s", code, errs)
+	}
+}
+
+// A key is rotated, also if the answer was lost on the way.
+func TestRotate(t *testing.T) {
+	m := newMember(t)
+	old := m.inForce()
+	m.silent = true
+	if code, _, _ := m.run("", "rotate"); code == 0 {
+		t.Fatal("the answer was not lost")
+	}
+	m.silent = false
+	code, out, errs := m.run("", "rotate")
+	key := m.inForce()
+	if code != 0 || key == old || !strings.Contains(out, key.String()) || !strings.Contains(errs, "Restart") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	if x, _ := m.state.Member("site-1"); x.Generation != 1 {
+		t.Errorf("the key was replaced %d times", x.Generation)
+	}
+}
+
+// The recovery key is printed once, alone, and replaces a key that is lost; the saved roster knows the new one.
+func TestRecover(t *testing.T) {
+	m := newMember(t)
+	code, text, errs := m.run("", "backup")
+	if code != 0 || !strings.HasPrefix(text, "csr_") || strings.Count(text, "\n") != 1 || strings.Contains(errs, "csr_") {
+		t.Fatalf("exit %d: %s%s", code, text, errs)
+	}
+	if code, out, errs := m.run("", "backup"); code != cli.ExitRefused || out != "" || !strings.Contains(errs, "rebind") {
+		t.Errorf("again: exit %d: %s%s", code, out, errs)
+	}
+	old := m.inForce()
+	trust, err := truststore.Open(filepath.Join(m.dir, config.RosterFile), nil)
+	if err == nil {
+		err = trust.Update(truststore.Roster{
+			Federation: testFederation, Index: 3, Members: []truststore.Entry{{Site: "site-1", Key: old}},
+		})
+	}
+	if err = errorsOf(err, os.Remove(filepath.Join(m.dir, config.KeyFile))); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs = m.run("csr_wrong", "recover"); code != cli.ExitUsage || strings.Count(errs, "\n") != 1 {
+		t.Errorf("a wrong text: exit %d: %s", code, errs)
+	}
+	_, stranger := identity.NewRecovery()
+	if code, _, errs = m.run(stranger, "recover"); code != cli.ExitRefused || strings.Contains(errs, "csr_") {
+		t.Errorf("a foreign one: exit %d: %s", code, errs)
+	}
+	if code, out, errs := m.run(text, "recover"); code != 0 {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	key := m.inForce()
+	if trust, err = truststore.Open(filepath.Join(m.dir, config.RosterFile), nil); err != nil {
+		t.Fatal(err)
+	}
+	if saved, _ := trust.Key("site-1"); key == old || saved != key {
+		t.Errorf("old %s, new %s, saved %s", old, key, saved)
+	}
+	r := m.apply(command.Command{ID: command.ID{Site: "site-1"}, Body: &command.Register{
+		Node: key.Node(), Boot: [16]byte{2}, Known: [][16]byte{{2}}, MaxVersion: fsm.Version,
+	}})
+	if r.Code != command.OK { // on an empty disk, which remembers no registration
+		t.Errorf("the site does not come back: %v", r.Code)
+	}
+}
+
+func errorsOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

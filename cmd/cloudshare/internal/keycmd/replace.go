@@ -1,0 +1,112 @@
+package keycmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/credentials"
+	"github.com/cloudshare/cloudshare/node/identity"
+)
+
+func (k *keys) rotateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "rotate", Short: "Replace a site's key by a new one", Args: cobra.NoArgs,
+		Example: "  cloudshare key rotate --data-dir D",
+		Long: `Replace the key in a data folder by a new one, which the old one signs for, through the broker that runs on it.
+Restart that broker at once: the others know it by its new key only. A command that was interrupted is run again: it
+goes on with the same new key.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return k.rotate(cmd.Context()) },
+	}
+}
+
+func (k *keys) rotate(ctx context.Context) error {
+	key, err := k.load()
+	if err != nil {
+		return err
+	}
+	f, err := k.ask(ctx)
+	if err != nil {
+		return err
+	}
+	next, err := k.next()
+	if err != nil {
+		return err
+	}
+	m, ok := f.find(keyOf, key.Public(), next.Public())
+	if !ok {
+		return f.noMember("key", key.Public())
+	}
+	if m.Key != next.Public().String() {
+		recovery, err := recoveryKey(m)
+		if err != nil {
+			return err
+		}
+		if m, err = f.replace(ctx, m, next, recovery, key, false); err != nil {
+			return fmt.Errorf("replace the key of %s: %w", m.Site, err)
+		}
+	}
+	return k.finish(m, next)
+}
+
+// recover replaces the key by the recovery key's word.
+func (k *keys) recover(ctx context.Context, file string) error {
+	if k.dir == "" {
+		return cli.Usage("--data-dir is required: the folder of the broker's data, which may be empty")
+	}
+	recovery, err := k.readRecovery(file)
+	if err != nil {
+		return err
+	}
+	f, err := k.ask(ctx)
+	if err != nil {
+		return err
+	}
+	m, ok := f.find(recoveryOf, recovery.Public())
+	if !ok {
+		return f.noMember("recovery key", recovery.Public())
+	}
+	if err = k.of(m.Site); err != nil {
+		return err
+	}
+	next, err := k.next()
+	if err != nil {
+		return err
+	}
+	if m.Key != next.Public().String() {
+		if m, err = f.replace(ctx, m, next, recovery.Public(), recovery, true); err != nil {
+			return fmt.Errorf("replace the key of %s: %w", m.Site, err)
+		}
+	}
+	if err = credentials.Rename(k.dir, m.Site, next.Public()); err != nil {
+		return err
+	}
+	return k.finish(m, next)
+}
+
+// of makes the data folder, and refuses one of another site.
+func (k *keys) of(site string) error {
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	state, err := config.LatestState(k.dir)
+	if err == nil && state.Site != "" && state.Site != site {
+		err = cli.Usage("%s holds the data of site %s, and the recovery key is of %s: name the folder of that site", k.dir,
+			state.Site, site)
+	}
+	return err
+}
+
+// finish puts the next key in its place.
+func (k *keys) finish(m wire.Member, next identity.Key) error {
+	if err := credentials.Swap(k.dir); err != nil {
+		return err
+	}
+	k.Note("Site %s has a new key. Restart its broker now: the others know it by the new key only.", m.Site)
+	return k.show(shownOf(m.Site, next.Public()))
+}

@@ -39,10 +39,12 @@ type Config struct {
 	Hints Hints
 	// Registered, if set, is called with each new incarnation; it must not block.
 	Registered func(incarnation uint64)
-	Journal    *record.Journal
-	Replica    *replica.Replica
-	Log        coord.Log
-	Handlers   []executor.Handler
+	// Refused returns how the other members refuse this site, "" = they do not. It may be nil, and must not block.
+	Refused  func() string
+	Journal  *record.Journal
+	Replica  *replica.Replica
+	Log      coord.Log
+	Handlers []executor.Handler
 	// Outputs tells what is kept of the output of ended attempts, nil = nobody keeps any.
 	Outputs func() executor.OutputStats
 	// Terms of the handlers, by their names.

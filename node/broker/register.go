@@ -63,10 +63,45 @@ func (g *registrar) register(held, lost []command.AttemptRef) {
 		return
 	}
 	boot := uuid.New()
+	result, ok := g.present(boot, held, lost)
+	for ok && result.Code == command.Banned { // it is over for whoever ends, and not for the electors
+		g.log.Warn().Msg("the electors have expelled this site: its broker waits until they let it in again")
+		if ok = g.cfg.Replica.Await(g.ctx, g.letIn) == nil; ok {
+			boot = uuid.New() // a repeat would be answered as before
+			result, ok = g.present(boot, held, lost)
+		}
+	}
+	if !ok {
+		return
+	}
+	if result.Code != command.OK {
+		g.fail(fmt.Errorf("register site %s: refused: %s", g.cfg.Site, result.Code))
+		return
+	}
+	g.post(core.RegisteredEvent{Result: result, Boot: boot})
+	g.setIncarnation(result.Incarnation)
+	if g.cfg.Registered != nil {
+		g.cfg.Registered(result.Incarnation)
+	}
+	select {
+	case g.renewNow <- struct{}{}:
+	default:
+	}
+	g.log.Info().Uint64("incarnation", result.Incarnation).Msg("registered with the federation")
+}
+
+// letIn reports whether the electors have not expelled this site, or not any more.
+func (g *registrar) letIn(s *fsm.State) bool {
+	m, known := s.Member(g.cfg.Site)
+	return !known || !m.Banned
+}
+
+// present has the broker's registration ordered, as a boot; false: the broker ends.
+func (g *registrar) present(boot [16]byte, held, lost []command.AttemptRef) (r command.Result, ok bool) {
 	known, err := g.cfg.Journal.Boot(boot)
 	if err != nil {
 		g.endUnless(err)
-		return
+		return r, false
 	}
 	cmd := command.Command{ID: command.ID{Site: g.cfg.Site}, Body: &command.Register{
 		Node: g.cfg.Node, Boot: boot, Known: known, HTTP: g.addresses.HTTP, Peer: g.addresses.Peer,
@@ -76,22 +111,9 @@ func (g *registrar) register(held, lost []command.AttemptRef) {
 	results, err := g.order.Propose(g.ctx, cmd)
 	if err != nil {
 		g.endUnless(fmt.Errorf("register site %s: %w", g.cfg.Site, err))
-		return
+		return r, false
 	}
-	if r := results[0]; r.Code != command.OK {
-		g.fail(fmt.Errorf("register site %s: refused: %s", g.cfg.Site, r.Code))
-		return
-	}
-	g.post(core.RegisteredEvent{Result: results[0], Boot: boot})
-	g.setIncarnation(results[0].Incarnation)
-	if g.cfg.Registered != nil {
-		g.cfg.Registered(results[0].Incarnation)
-	}
-	select {
-	case g.renewNow <- struct{}{}:
-	default:
-	}
-	g.log.Info().Uint64("incarnation", results[0].Incarnation).Msg("registered with the federation")
+	return results[0], true
 }
 
 func (g *registrar) setIncarnation(n uint64) {
@@ -156,6 +178,19 @@ func (g *registrar) isCurrent() bool {
 	default:
 		return false
 	}
+}
+
+// expelled returns why the other members do not talk to this site, or nil, as far as it knows: they do.
+func (g *registrar) expelled() error {
+	if g.cfg.Replica.Expelled(g.cfg.Site) {
+		return fmt.Errorf("the electors have expelled site %s (cloudshare motions at another site): %w", g.cfg.Site, node.ErrNotReady)
+	}
+	if g.cfg.Refused != nil {
+		if why := g.cfg.Refused(); why != "" {
+			return fmt.Errorf("%s: %w", why, node.ErrNotReady)
+		}
+	}
+	return nil
 }
 
 // outside returns why this broker takes no part in the federation now, or nil: it

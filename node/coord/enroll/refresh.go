@@ -17,10 +17,12 @@ var ErrNoAgreement = errors.New("too few electors agree on who the members are")
 
 // Refresh asks members who the members are now, for one that was away while that changed: whoever leads may have a key
 // that it does not know. It returns the newest roster that more than half of the electors which it knows tell alike:
-// none of them is believed alone. The roster that it has is returned if there is no newer one.
+// none of them is believed alone. The roster that it has is returned if there is no newer one. relay.ErrBanned: they
+// have expelled this site.
 func (a *Asking) Refresh(ctx context.Context, now truststore.Roster, members []relay.Peer) (truststore.Roster, error) {
 	var mu sync.Mutex
 	var told []truststore.Roster
+	var banned error
 	var wg sync.WaitGroup
 	electors := 0
 	for _, m := range now.Members {
@@ -39,9 +41,17 @@ func (a *Asking) Refresh(ctx context.Context, now truststore.Roster, members []r
 				told = append(told, r)
 				mu.Unlock()
 			}
+			if errors.Is(err, relay.ErrBanned) {
+				mu.Lock()
+				banned = err
+				mu.Unlock()
+			}
 		})
 	}
 	wg.Wait()
+	if banned != nil && len(told) == 0 {
+		return now, banned
+	}
 	return agreed(now, told, electors)
 }
 

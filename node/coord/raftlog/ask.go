@@ -141,19 +141,49 @@ func (a joinReply) verdict(addr string) (lineage, error) {
 	return line, nil
 }
 
-// settleAddress tells the leader this member's address, at every start, until the
-// leader says that the group has it. This member's own configuration may be old:
-// it is not asked.
+// settleAddress tells the leader this member's address at every start, and again once no
+// leader is known for a while: a group that has expelled a site and let it in again has
+// dropped it meanwhile.
 func (l *Log) settleAddress(ctx context.Context) {
+	for least := time.Duration(0); l.askForAddress(ctx, least) && l.awaitSilence(ctx); least = l.t.epochCheck {
+	}
+}
+
+// awaitSilence returns once no leader was known for two looks; false: ctx has ended.
+func (l *Log) awaitSilence(ctx context.Context) bool {
+	look := time.NewTicker(l.t.epochCheck)
+	defer look.Stop()
+	for silent := 0; silent < 2; {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return false
+		}
+		if silent++; !l.lonely() {
+			silent = 0
+		}
+	}
+	return true
+}
+
+// lonely reports whether no leader is known.
+func (l *Log) lonely() bool {
+	leader, self := l.leader()
+	return leader.None() && !self
+}
+
+// askForAddress asks until the leader says that the group has this member's address, at least so long apart; false: ctx
+// has ended. This member's own configuration may be old: it is not asked.
+func (l *Log) askForAddress(ctx context.Context, least time.Duration) bool {
 	var said relay.Reminder
 	said.Wait(joinRetry, time.Now().Add(l.t.epochCheck)) // usual at a start
 	for try := 0; ; try++ {
 		changed := l.Calls.NextLead()
 		a := l.askLeader(ctx)
-		pause := l.t.calls().Pause(try + 4)
+		pause := max(least, l.t.calls().Pause(try+4))
 		switch a.Code {
 		case joinOK:
-			return
+			return true
 		case joinRefused, joinUnheard:
 			// Somebody has to do something about it: it need not be asked often.
 			pause = min(l.t.backoff<<min(try+4, 20), 15*l.t.rpc)
@@ -165,7 +195,7 @@ func (l *Log) settleAddress(ctx context.Context) {
 		case <-time.After(pause):
 		case <-changed:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 }

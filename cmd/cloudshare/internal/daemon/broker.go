@@ -129,7 +129,8 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),
 		Outputs: p.outputs.Stats,
 		Genesis: genesis(p.log.Federation(), key.Public(), cfg.Timing()), Logger: log,
-		Hints: p.hints, Registered: func(n uint64) {
+		Refused: p.member.refusal,
+		Hints:   p.hints, Registered: func(n uint64) {
 			if cause := p.hints.gossip.UpdateIncarnation(n); cause != nil {
 				log.Warn().Err(cause).Msg("new incarnation not announced by gossip")
 			}

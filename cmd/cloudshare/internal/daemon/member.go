@@ -35,6 +35,15 @@ type siteMember struct {
 	federation [16]byte
 	through    []string // peer addresses to join through
 	broker     atomic.Pointer[broker.Broker]
+	refused    atomic.Pointer[string] // how the others refuse this site; nil or "": they do not
+}
+
+// refusal returns how the others refuse this site, "" = they do not.
+func (m *siteMember) refusal() string {
+	if why := m.refused.Load(); why != nil {
+		return *why
+	}
+	return ""
 }
 
 // openMembership knows the others by the roster in data_dir.
@@ -160,16 +169,26 @@ func (m *siteMember) refresh(ctx context.Context, log orderedLog) {
 			return
 		}
 		if log.Status().Lead != "" {
+			m.refused.Store(nil)
 			continue
 		}
 		once, cancel := context.WithTimeout(ctx, refreshWait)
-		now := m.Trust.Roster()
-		r, err := asking.Refresh(once, now, known.Peers())
+		m.learn(asking.Refresh(once, m.Trust.Roster(), known.Peers()))
 		cancel()
-		if err == nil && r.Index > now.Index {
-			err = m.Trust.Update(r)
-			m.log.Info().Uint64("entry", r.Index).Err(err).Msg("learned from the other members who they are now")
+	}
+}
+
+// learn takes over what the others say.
+func (m *siteMember) learn(r truststore.Roster, err error) {
+	switch {
+	case errors.Is(err, relay.ErrBanned):
+		why := "the others refuse this site: " + err.Error()
+		if before := m.refused.Swap(&why); before == nil || *before != why {
+			m.log.Warn().Err(err).Msg("the other members do not talk to this site")
 		}
+	case err == nil && r.Index > m.Trust.Roster().Index:
+		err = m.Trust.Update(r)
+		m.log.Info().Uint64("entry", r.Index).Err(err).Msg("learned from the other members who they are now")
 	}
 }
 

@@ -1,0 +1,51 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// TestBan: electors expel a site whose broker runs, with a task of another site on it. The task runs again elsewhere,
+// the others go on, and the site's broker waits and says why. It comes back by itself once they let it in again.
+func TestBan(t *testing.T) {
+	t.Parallel()
+	fed := start(t, 4, 1)
+	owner, banned := fed.Sites[0], fed.Sites[3]
+	gate := newGated(t)
+	spec := gate.spec(4)
+	spec.Retry = &testbed.Retry{MaxAttempts: 1, OnLoss: "fenced"}
+	job := submit(t, owner, spec)
+	awaitRunning(t, owner, job.ID, 4)
+
+	must(t, owner.Propose(within(t), "ban", banned.Name, fed.Sites[1], fed.Sites[2]))
+	await(t, "the site is out", func() error {
+		info, err := owner.Info(t.Context(), banned.Name)
+		if err == nil && info.State != "lost" {
+			err = fmt.Errorf("it is %s", info.State)
+		}
+		return err
+	})
+	await(t, "its broker says why it waits", func() error {
+		if err := banned.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "expelled") && !strings.Contains(err.Error(), "banned") {
+			return fmt.Errorf("/readyz: %w", err)
+		}
+		return nil
+	})
+	if _, err := owner.Invite(within(t), banned.Name); err == nil {
+		t.Error("it was invited again")
+	}
+	gate.open(t)
+	awaitEnd(t, owner, job.ID)
+	must(t, testbed.AwaitEqualState(within(t), fed.Sites[:3]...))
+
+	must(t, owner.Propose(within(t), "unban", banned.Name, fed.Sites[1], fed.Sites[2]))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+	defer cancel()
+	must(t, testbed.Await(ctx, "it is back", func() error { return banned.Ready(ctx) }))
+	awaitEnd(t, banned, submit(t, banned, testbed.Spec{Command: []string{"true"}}).ID)
+	agree(t, fed)
+}

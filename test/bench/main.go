@@ -51,6 +51,7 @@ var sections = []section{
 	{name: "fsm", run: runStateBenchmarks},
 	{name: "entries", run: measureEntries},
 	{name: "policies", run: measurePolicies},
+	{name: "identity", run: measureIdentity},
 	{name: "containers", run: measureContainers},
 	{name: "kubernetes", run: measureKubernetes},
 	{name: "zookeeper", run: measureZooKeeper, group: "backends", limit: 6 * time.Minute},
@@ -84,7 +85,7 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

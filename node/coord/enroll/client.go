@@ -19,6 +19,32 @@ import (
 // ErrRefused reports that the federation does not admit the site, and will not however often it is asked.
 var ErrRefused = errors.New("not admitted")
 
+// ErrOldKey reports that a site's key was replaced before, more often than the one who asks for the next one knows.
+var ErrOldKey = errors.New("the key was replaced meanwhile")
+
+// maxReplaced bounds how often a key may have been replaced for Replace to find it out.
+const maxReplaced = 64
+
+// Replace has a site's key replaced by the member that an invitation names, for one who has no other way to the
+// federation: nothing is left but its recovery key. sign makes the command for a generation, which Replace finds
+// by trying: who is no member is not told.
+func (a *Asking) Replace(ctx context.Context, v *invitation.Invitation, sign func(generation uint64) *command.Rekey) (
+	truststore.Roster, error,
+) {
+	// Making the recovery key was the first replacement.
+	for generation := uint64(1); ; generation++ {
+		r, why, err := a.askAll(ctx, v, sign(generation))
+		switch {
+		case err == nil && why == "":
+			return r, nil
+		case err == nil:
+			return r, fmt.Errorf("replace the key of %s: not now: %s", v.Site, why)
+		case !errors.Is(err, ErrOldKey) || generation == maxReplaced:
+			return r, err
+		}
+	}
+}
+
 // Asking is how a site asks.
 type Asking struct {
 	Dialer *relay.Dialer // its Net shows the site's key
@@ -89,6 +115,9 @@ func (a *Asking) askAll(ctx context.Context, v *invitation.Invitation, body comm
 			}
 			return r, "", nil
 		case Refused:
+			if got.Code == command.OldKey {
+				return r, "", fmt.Errorf("%w: %w: %s", ErrRefused, ErrOldKey, line(got.Why))
+			}
 			return r, "", fmt.Errorf("%w: %s", ErrRefused, line(got.Why))
 		case Pending:
 			return r, "waiting for the approval of " + strings.Join(got.Waiting, ", "), nil

@@ -36,9 +36,11 @@ type question struct {
 
 // answer is what is answered.
 type answer struct {
-	Verdict Verdict  `json:"verdict"`
-	Why     string   `json:"why,omitempty"`
-	Waiting []string `json:"waiting,omitempty"` // electors that have not voted, while it is Pending
+	Verdict Verdict `json:"verdict"`
+	Why     string  `json:"why,omitempty"`
+	// Code is the command's, where one was ordered.
+	Code    command.Code `json:"code,omitempty"`
+	Waiting []string     `json:"waiting,omitempty"` // electors that have not voted, while it is Pending
 	// Roster is who the members are, for one who is one now.
 	Roster json.RawMessage `json:"roster,omitempty"`
 }

@@ -17,12 +17,12 @@ var ErrNoAgreement = errors.New("too few electors agree on who the members are")
 
 // Refresh asks members who the members are now, for one that was away while that changed: whoever leads may have a key
 // that it does not know. It returns the newest roster that more than half of the electors which it knows tell alike:
-// none of them is believed alone. The roster that it has is returned if there is no newer one. relay.ErrBanned: they
-// have expelled this site.
+// none of them is believed alone. The roster that it has is returned if there is no newer one. relay.ErrBanned, relay.ErrUnknownKey:
+// they do not talk to this site.
 func (a *Asking) Refresh(ctx context.Context, now truststore.Roster, members []relay.Peer) (truststore.Roster, error) {
 	var mu sync.Mutex
 	var told []truststore.Roster
-	var banned error
+	var refused error
 	var wg sync.WaitGroup
 	electors := 0
 	for _, m := range now.Members {
@@ -41,16 +41,16 @@ func (a *Asking) Refresh(ctx context.Context, now truststore.Roster, members []r
 				told = append(told, r)
 				mu.Unlock()
 			}
-			if errors.Is(err, relay.ErrBanned) {
+			if errors.Is(err, relay.ErrBanned) || errors.Is(err, relay.ErrUnknownKey) {
 				mu.Lock()
-				banned = err
+				refused = err
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	if banned != nil && len(told) == 0 {
-		return now, banned
+	if refused != nil && len(told) == 0 {
+		return now, refused
 	}
 	return agreed(now, told, electors)
 }

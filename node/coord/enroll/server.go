@@ -77,7 +77,7 @@ func decide(ctx context.Context, b []byte, member string, h Host) answer {
 	case code == command.Busy:
 		return answer{Verdict: Later, Why: code.String()}
 	}
-	return answer{Verdict: Refused, Why: code.String()}
+	return answer{Verdict: Refused, Why: code.String(), Code: code}
 }
 
 // tell says who the members are, to members alone.

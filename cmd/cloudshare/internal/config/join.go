@@ -47,25 +47,31 @@ func (c Config) Invitation(stdin io.Reader) (*invitation.Invitation, error) {
 	if c.Join == "" {
 		return nil, nil
 	}
-	text, err := c.invitationText(stdin)
+	v, err := ReadInvitation(c.Join, stdin)
+	if err == nil && v.Site != c.Site {
+		return nil, cli.Usage("join: the invitation is for site %s, and this is site %s: start it with --site %s, or have a member "+
+			"run `cloudshare invite %s`", v.Site, c.Site, v.Site, c.Site)
+	}
+	return v, err
+}
+
+// ReadInvitation reads an invitation: a text, @FILE or - for stdin.
+func ReadInvitation(join string, stdin io.Reader) (*invitation.Invitation, error) {
+	text, err := invitationText(join, stdin)
 	if err != nil {
 		return nil, cli.Usage("join: %w", err)
 	}
 	v, err := invitation.Parse(text)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, cli.Usage("join: %w", err)
-	case v.Site != c.Site:
-		return nil, cli.Usage("join: the invitation is for site %s, and this is site %s: start it with --site %s, or have a member "+
-			"run `cloudshare invite %s`", v.Site, c.Site, v.Site, c.Site)
 	}
 	return &v, nil
 }
 
 // invitationText never puts the text into an error: it is a secret.
-func (c Config) invitationText(stdin io.Reader) (string, error) {
-	switch file, isFile := strings.CutPrefix(c.Join, "@"); {
-	case c.Join == "-":
+func invitationText(join string, stdin io.Reader) (string, error) {
+	switch file, isFile := strings.CutPrefix(join, "@"); {
+	case join == "-":
 		b, err := io.ReadAll(io.LimitReader(stdin, maxInvitation))
 		return string(b), err
 	case isFile && file == "":
@@ -79,5 +85,5 @@ func (c Config) invitationText(stdin io.Reader) (string, error) {
 		b, err := io.ReadAll(io.LimitReader(f, maxInvitation))
 		return string(b), err
 	}
-	return c.Join, nil
+	return join, nil
 }

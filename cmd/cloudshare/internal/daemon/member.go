@@ -181,7 +181,7 @@ func (m *siteMember) refresh(ctx context.Context, log orderedLog) {
 // learn takes over what the others say.
 func (m *siteMember) learn(r truststore.Roster, err error) {
 	switch {
-	case errors.Is(err, relay.ErrBanned):
+	case errors.Is(err, relay.ErrBanned), errors.Is(err, relay.ErrUnknownKey):
 		why := "the others refuse this site: " + err.Error()
 		if before := m.refused.Swap(&why); before == nil || *before != why {
 			m.log.Warn().Err(err).Msg("the other members do not talk to this site")

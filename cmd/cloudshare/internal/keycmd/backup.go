@@ -55,15 +55,24 @@ func (k *keys) backup(ctx context.Context) error {
 }
 
 func (k *keys) recoverCommand() *cobra.Command {
-	var file string
+	var file, join string
 	cmd := &cobra.Command{
 		Use: "recover", Short: "Replace a lost or stolen key by the recovery key", Args: cobra.NoArgs,
-		Example: "  cloudshare key recover --data-dir D --addr http://lab-1.example.org:7700 < recovery.txt",
+		Example: "  cloudshare key recover --data-dir D < recovery.txt\n" +
+			"  cloudshare key recover --data-dir D --join @again --file recovery.txt",
 		Long: `Replace a site's key, which was lost or stolen, by a new one in the data folder: the recovery key, read from
-standard input or --file, signs for it. Any member's broker passes that on: name it with --addr. Whoever has the old key
-is nobody then: its connections end, and what the site ran is started elsewhere. Start the site's broker afterwards.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return k.recover(cmd.Context(), file) },
+standard input or --file, signs for it. The site's own broker passes that on, where it runs; where its data are lost,
+any member's does: have its operator run cloudshare invite --again SITE, and give that text with --join. Whoever has the
+old key is nobody then: its connections end, and what the site ran is started elsewhere. Start the site's broker
+afterwards, by the same text if its data were lost.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if join != "" {
+				return k.recoverBy(cmd.Context(), join, file)
+			}
+			return k.recover(cmd.Context(), file)
+		},
 	}
+	cmd.Flags().StringVar(&join, "join", "", "reach a member by the `TEXT` of cloudshare invite --again SITE: the text itself, @FILE, or -")
 	cmd.Flags().StringVar(&file, "file", "-", "read the recovery key from this `FILE`; - = standard input")
 	return cmd
 }

@@ -147,7 +147,7 @@ func TestRecoverFromALostQuorum(t *testing.T) {
 	wantCommand(t, 5, []string{"--follow " + peer}, "recover", "--config", config(v.other), "--yes")
 	wantCommand(t, 0, []string{"joins through"}, "recover", "--config", config(v.other), "--follow", peer, "--yes")
 	must(t, v.fed.Restart(within(t), v.other))
-	join(t, "site-new", []*testbed.Site{v.survivor})
+	join(t, "site-new", []*testbed.Site{v.survivor, v.other})
 	await(t, "the new site", func() error {
 		info, err := v.survivor.Info(t.Context(), "site-new")
 		if err == nil && info.State != "alive" {

@@ -108,7 +108,7 @@ func rejoinArgs(t *testing.T, used *testbed.Site, dir string) []string {
 	must(t, os.MkdirAll(filepath.Dir(dir), 0o700))
 	return []string{
 		"--site", used.Name, "--data-dir", dir, "--join", "@" + filepath.Join(used.Dir, "invitation"),
-		"--http", freeAddress(t), "--peer", freeAddress(t),
+		"--http", freeAddress(t), "--peer", freeAddress(t), "--gossip", freeAddress(t),
 	}
 }
 

@@ -62,8 +62,15 @@ func join(t *testing.T, name string, members []*testbed.Site, args ...string) {
 	cmd := exec.CommandContext(t.Context(), cloudshare, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
 	must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() })
+	t.Cleanup(func() {
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s\n%s", name, log.String())
+		}
+	})
 }
 
 // lostVoters is a federation of four with two of its three voters.

@@ -30,9 +30,11 @@ type joinRequest struct {
 	Federation string `json:"federation,omitempty"` // "" = whichever it is, in any epoch
 	Epoch      uint64 `json:"epoch,omitempty"`
 	Lineage    string `json:"lineage,omitempty"` // "" = the first epoch's
-	Addr       string `json:"addr,omitempty"`
-	Instance   string `json:"instance,omitempty"` // the process that asks; it answers at Addr, too
-	Hops       int    `json:"hops,omitempty"`
+	// New: it is of no epoch yet, whichever the federation is in.
+	New      bool   `json:"new,omitempty"`
+	Addr     string `json:"addr,omitempty"`
+	Instance string `json:"instance,omitempty"` // the process that asks; it answers at Addr, too
+	Hops     int    `json:"hops,omitempty"`
 }
 
 type joinReply struct {
@@ -115,6 +117,9 @@ func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
 		theirs, err := parseLineage(q.Federation, q.Lineage, q.Epoch)
 		if err != nil {
 			return joinReply{Code: joinRefused, Text: "malformed federation"}
+		}
+		if q.New && theirs.federation == l.line.federation {
+			theirs = l.line
 		}
 		if err = l.line.admits(theirs, l.Addr()); err != nil {
 			return joinReply{Code: errorCode(err), Text: err.Error()}

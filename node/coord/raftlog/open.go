@@ -100,7 +100,7 @@ func (l *Log) initialize(ctx context.Context) (*member, error) {
 	if len(l.cfg.Join) > 0 {
 		q := joinRequest{}
 		if l.cfg.Federation != [16]byte{} {
-			q.Federation = hex.EncodeToString(l.cfg.Federation[:])
+			q.Federation, q.New = hex.EncodeToString(l.cfg.Federation[:]), true
 		}
 		var err error
 		if l.line, err = l.join(ctx, l.cfg.Join, q); err != nil {

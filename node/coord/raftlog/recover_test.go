@@ -129,7 +129,17 @@ func TestRecover(t *testing.T) {
 	if err := Follow(patience(t), c.offline("d", ""), lead.Addr()); err != nil {
 		t.Fatal(err)
 	}
-	d, e := c.open(t, "d"), c.open(t, "e")
+	d := c.open(t, "d")
+	invited := c.config("e", coordtest.NewMachine()) // it knows the federation, and not in which epoch that is
+	invited.Federation, invited.Join = c.fed, []string{lead.Addr()}
+	e, err := Open(patience(t), invited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	c.logs["e"] = e
+	c.mu.Unlock()
+	c.net.Join("e", e.Addr())
 	wants(t, Follow(patience(t), c.offline("d", ""), lead.Addr()), ErrLocked)
 	for _, l := range []*Log{d, e} {
 		register(t, l)

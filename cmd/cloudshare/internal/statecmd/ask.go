@@ -2,14 +2,12 @@ package statecmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -17,9 +15,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
-// A federation that is moved must not run. Its brokers are asked by HTTP, as any
-// user would: that is the same on every backend. Who does not answer is taken for
-// stopped.
+// A federation that is moved must not run. Its brokers are asked by HTTP whether they live, for which nobody needs a
+// token: that is the same on every backend. Who does not answer is taken for stopped.
 
 const (
 	askWait = 3 * time.Second // for each
@@ -29,7 +26,7 @@ const (
 // answer is what a site's broker says of itself.
 type answer struct {
 	site, addr string
-	status     wire.Status
+	index      uint64 // entry that it has applied
 }
 
 // nobodyRuns asks all sites of a state.
@@ -45,19 +42,17 @@ func nobodyAhead(ctx context.Context, replica *replica.Replica) error {
 	var epoch uint64
 	replica.View(func(s *fsm.State) { epoch = s.Epoch() })
 	for _, a := range askSites(ctx, replica) {
-		if later := command.EpochOf(a.status.Index); later > epoch {
+		if later := command.EpochOf(a.index); later > epoch {
 			return fmt.Errorf("%w: the federation goes on in epoch %d, %s answers at %s: start this broker there, too", errRefusedMove, later, a.site, a.addr)
 		}
 	}
 	return nil
 }
 
-// askSites returns those that answer as brokers of the state's federation, or as
-// brokers that do not say of which.
+// askSites returns those that answer as brokers of the state's sites.
 func askSites(ctx context.Context, replica *replica.Replica) (out []answer) {
 	var sites []fsm.SiteView
-	var federation string
-	replica.View(func(s *fsm.State) { sites, federation = s.Sites(), uuid.UUID(s.Federation()).String() })
+	replica.View(func(s *fsm.State) { sites = s.Sites() })
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, askMost)
@@ -68,14 +63,11 @@ func askSites(ctx context.Context, replica *replica.Replica) (out []answer) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			status, err := askStatus(ctx, s.HTTP)
-			var problem *client.Problem
-			// without a quorum a broker does not know
-			ours := status.Federation == federation || status.Federation == uuid.Nil.String()
-			if err == nil && ours || errors.As(err, &problem) {
+			site, index, err := askAlive(ctx, s.HTTP)
+			if err == nil && site == s.ID {
 				mu.Lock()
 				defer mu.Unlock()
-				out = append(out, answer{s.ID, s.HTTP, status})
+				out = append(out, answer{s.ID, s.HTTP, index})
 			}
 		})
 	}
@@ -83,12 +75,19 @@ func askSites(ctx context.Context, replica *replica.Replica) (out []answer) {
 	return out
 }
 
-func askStatus(ctx context.Context, addr string) (wire.Status, error) {
+// askAlive asks an API whether its broker lives: the answer names the site, and the entry that it has applied.
+func askAlive(ctx context.Context, addr string) (site string, index uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	c, err := client.New(addr)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/livez", nil)
 	if err != nil {
-		return wire.Status{}, err
+		return "", 0, err
 	}
-	return c.Status(ctx, false)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", 0, err
+	}
+	_ = res.Body.Close()
+	index, _ = strconv.ParseUint(res.Header.Get(wire.HeaderIndex), 10, 64) // 0 while it waits to join
+	return res.Header.Get(wire.HeaderSite), index, nil
 }

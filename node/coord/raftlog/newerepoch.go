@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -49,7 +50,8 @@ func (l *Log) askForNewerEpoch(ctx context.Context, patience time.Duration) {
 			case err != nil || theirs.federation != l.line.federation || theirs == l.line ||
 				theirs.epoch < l.line.epoch:
 			case theirs.epoch > l.line.epoch:
-				l.fail(l.line.leftBehindError(theirs, transport.HostPort(s.Address)))
+				l.fail(fmt.Errorf("%w; site %s says so, by its key: if that is not true, start with --deny %[2]s, and have it banned",
+					l.line.leftBehindError(theirs, transport.HostPort(s.Address)), a.Site))
 			default:
 				l.log.Error().Err(l.line.admits(theirs, l.Addr())).Str("member", a.Site).Msg("two epochs of one number")
 			}

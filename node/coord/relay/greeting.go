@@ -37,7 +37,7 @@ var (
 	// ErrUnknownKey: nobody was admitted with it.
 	ErrUnknownKey = errors.New("this site's key is no member's there")
 	// ErrBanned: its site was expelled from the federation.
-	ErrBanned = errors.New("banned from the federation")
+	ErrBanned = errors.New("banned from the federation, or denied by that member")
 	// ErrOtherName: it is that of another site than the one that dials, or the site has another one.
 	ErrOtherName = errors.New("the key is not that of the site")
 	// ErrNotElector: it is that of a site that may not vote, and raft's connections come from those that do.
@@ -54,7 +54,7 @@ var refusals = map[byte]struct {
 	remedy string
 }{
 	unknownKey: {ErrUnknownKey, "was it admitted? it must be invited (cloudshare invite NAME at a member), and that member must know it already"},
-	banned:     {ErrBanned, "ask its electors"},
+	banned:     {ErrBanned, "ask its operator, and the electors (cloudshare motions)"},
 	otherName:  {ErrOtherName, "start the broker under the name for which its key was admitted, or restore its key"},
 	noElector:  {ErrNotElector, "electors make it one (cloudshare motions)"},
 

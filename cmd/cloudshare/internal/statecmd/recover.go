@@ -71,7 +71,7 @@ data of stopped brokers, and changes nothing without --yes.
 2. On each, run it without --yes, and compare. The newest data have the
    greatest last term and, of those, the greatest last index.
 3. There run it with --yes, and start that broker. It is the only voter of a
-   new epoch. It assigns nothing until all that ran before must have ended: a
+   new epoch, and its only elector until others come back. It assigns nothing until all that ran before must have ended: a
    lease and the margin, or --hold if tasks had stop bounds longer than that.
 4. On each of the others run it with --follow, the peer address of that broker,
    and --yes, and start them. Their own jobs that nobody else knew come with
@@ -147,7 +147,7 @@ func (r *recovering) run(ctx context.Context) error {
 		r.Note("Nothing was changed. Compare the other survivors' last term, then last index; with the newest data: cloudshare recover --data-dir %s --yes", r.dir)
 		return nil
 	}
-	r.Note("Recovered: %s is the only voter of a new epoch. Start its broker, then on each other survivor: cloudshare recover --data-dir DIR --follow %s --yes",
+	r.Note("Recovered: %s is the only voter of a new epoch, and decides alone who is a member until other electors are back. Start its broker, then on each other survivor: cloudshare recover --data-dir DIR --follow %s --yes",
 		found.Site, peerOf(found))
 	return nil
 }

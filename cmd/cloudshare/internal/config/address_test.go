@@ -83,14 +83,17 @@ func TestAddresses(t *testing.T) {
 
 // TestOnlyPlainHTTPNeedsInsecure: the other ports are encrypted.
 func TestOnlyPlainHTTPNeedsInsecure(t *testing.T) {
-	for key, plain := range map[string]bool{"http": true, "kube.watchdog.listen": true, "peer": false, "gossip": false} {
+	for key, plain := range map[string]bool{
+		"http": true, "kube.watchdog.listen": true, "peer": false, "gossip": false,
+	} {
 		at := slices.IndexFunc(addressKeys, func(k addressKey) bool { return k.key == key })
 		for _, insecure := range []bool{true, false} {
 			c := Default()
 			c.Site, c.Insecure, c.Advertise = "a", insecure, "lan"
 			addressKeys[at].set(&c, "0.0.0.0:7801")
 			err := c.Validate()
-			if refused := plain && !insecure; (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "--insecure") {
+			if refused := plain && !insecure; (err != nil) != refused ||
+				err != nil && !strings.Contains(err.Error(), "--insecure") {
 				t.Errorf("%s on the network, insecure %v: %v", key, insecure, err)
 			}
 		}

@@ -36,12 +36,12 @@ func (c Config) listeners() []listener {
 	return list
 }
 
-// plain are the listeners that speak plain HTTP. The peer port is mutual TLS, and gossip is sealed with the federation's
-// key, so those two may be anywhere.
+// plain are the listeners that speak plain HTTP. The peer port is mutual TLS, and gossip is sealed with the
+// federation's key, so those two may be anywhere.
 var plain = []string{"http", "kube.watchdog.listen"}
 
-// checkListeners keeps plain HTTP off the network unless told otherwise, since who listens there reads tokens, and the
-// ports apart.
+// checkListeners keeps plain HTTP off the network unless told otherwise, since who listens there reads tokens, and it
+// keeps the ports apart.
 func (c Config) checkListeners() error {
 	all := c.listeners()
 	for i, l := range all {

@@ -26,11 +26,8 @@ func needless(ctx context.Context, a *cli.App, site, out string) (bool, error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return false, fmt.Errorf("look for the token's file: %w", err)
 	}
-	c, err := a.Client()
+	c, err := ready(ctx, a)
 	if err != nil {
-		return false, err
-	}
-	if err = ready(ctx, c); err != nil {
 		return false, err
 	}
 	members, err := c.Members(ctx)
@@ -47,19 +44,23 @@ func needless(ctx context.Context, a *cli.App, site, out string) (bool, error) {
 // readyEvery is the time between two questions.
 const readyEvery = 250 * time.Millisecond
 
-// ready waits until the broker is: services start together, and one that is not registered yet can invite nobody.
-func ready(ctx context.Context, c *client.Client) error {
+// ready waits until the broker is, and has made its token: services start together, and a broker that is not registered
+// yet can invite nobody.
+func ready(ctx context.Context, a *cli.App) (*client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.Patience)
 	defer cancel()
 	for {
-		err := c.Ready(ctx)
-		if err == nil || !cli.IsPassing(err) {
-			return err
+		c, err := a.Client()
+		if err == nil {
+			err = c.Ready(ctx)
+		}
+		if err == nil || !cli.IsPassing(err) && !errors.Is(err, os.ErrNotExist) {
+			return c, err
 		}
 		select {
 		case <-time.After(readyEvery):
 		case <-ctx.Done():
-			return fmt.Errorf("the broker is not ready to invite: %w", err)
+			return nil, fmt.Errorf("the broker is not ready to invite: %w", err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/node/access"
 )
 
 // starting is a broker that is ready at the third question, and counts the invitations.
@@ -61,5 +62,23 @@ func TestInviteIfNeeded(t *testing.T) {
 		if code, _, errs = runCLI(t, append([]string{"invite", "lab-2", "--if-needed", "--addr", addr}, more...)...); code != cli.ExitUsage {
 			t.Errorf("%q: exit %d: %s", more, code, errs)
 		}
+	}
+}
+
+// TestInviteWaitsForTheToken: the broker makes it at its first start, which may be after ours.
+func TestInviteWaitsForTheToken(t *testing.T) {
+	addr, invited := starting(t)
+	dir := t.TempDir()
+	a := &cli.App{Addr: addr, TokenFile: filepath.Join(dir, "token"), Quiet: true}
+	done := make(chan error, 1)
+	go func() {
+		_, err := needless(t.Context(), a, "lab-2", filepath.Join(dir, "invitation"))
+		done <- err
+	}()
+	if _, err := access.OpenIn(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil || invited.Load() != 0 {
+		t.Errorf("%d invitations, %v", invited.Load(), err)
 	}
 }

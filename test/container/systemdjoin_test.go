@@ -19,9 +19,9 @@ func (m *machine) edit(path, expression string) {
 func TestSystemdJoins(t *testing.T) {
 	m := boot(t)
 	m.run("systemd-sysusers")
-	m.run("systemd-run", "--unit=founder", "cloudshare", "broker", "--site=founder", "--bootstrap", "--data-dir=/root/founder",
+	m.run("systemd-run", "--unit=founder", "cloudshare", "broker", "--site=founder", "--bootstrap", "--data-dir=/var/founder",
 		"--http=127.0.0.2:7700", "--peer=127.0.0.2:7701", "--gossip=127.0.0.2:7702")
-	founder := []string{"--addr=http://127.0.0.2:7700", "--token-file=/root/founder/token"}
+	founder := []string{"--addr=http://127.0.0.2:7700", "--token-file=/var/founder/token"}
 	m.run(append([]string{"/usr/local/bin/cloudshare", "invite", "lab-a", "--if-needed", "--out=/etc/cloudshare/invitation"},
 		founder...)...)
 	secret := strings.TrimSpace(m.run("cat", "/etc/cloudshare/invitation"))

@@ -30,8 +30,23 @@ func deployed(t *testing.T, path string, args, environ []string) config.Config {
 	return s.Config
 }
 
-// TestDeployFiles: what deploy hands to a broker is a valid configuration, says
-// visibly that it is insecure where it leaves the loopback, and can be repeated.
+// invites checks the service that writes another one's invitation, and returns that one's name.
+func invites(t *testing.T, name string, service map[string]any) string {
+	t.Helper()
+	site := strings.TrimPrefix(name, "invite-")
+	args := fmt.Sprint(service["command"])
+	if args != "[invite "+site+" --if-needed --out /run/cloudshare/invitation]" ||
+		service["network_mode"] != "service:a" || service["ports"] != nil {
+		t.Errorf("%s: %s, in network %v", name, args, service["network_mode"])
+	}
+	if !strings.Contains(fmt.Sprint(service["volumes"]), "/a:/run/a:ro ") {
+		t.Errorf("%s does not see the operator's token, or may change it: %v", name, service["volumes"])
+	}
+	return site
+}
+
+// TestDeployFiles: what deploy hands to a broker is a valid configuration, says visibly where plain HTTP leaves the
+// loopback, has no secret in it, and can be repeated.
 func TestDeployFiles(t *testing.T) {
 	if c := deployed(t, "../../deploy/systemd/broker.yaml", nil, nil); !c.IfEmpty || !c.Bootstrap || c.Insecure {
 		t.Errorf("systemd: %+v", c)
@@ -44,10 +59,14 @@ func TestDeployFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	founders := 0
+	founders, invited := 0, map[string]bool{}
 	services, _ := m["services"].(map[string]any)
 	for name, v := range services {
 		service, _ := v.(map[string]any)
+		if strings.HasPrefix(name, "invite-") {
+			invited[invites(t, name, service)] = true
+			continue
+		}
 		var args, environ []string
 		for _, a := range service["command"].([]any) {
 			args = append(args, fmt.Sprint(a))
@@ -66,12 +85,11 @@ func TestDeployFiles(t *testing.T) {
 		}
 		if c.Bootstrap {
 			founders++
+		} else if c.Join != "@/run/cloudshare/invitation" || !strings.Contains(mounted, "/invitations/"+name+":/run/cloudshare:ro") {
+			t.Errorf("%s joins by %s, with %s", name, c.Join, mounted)
 		}
 	}
-	if founders != 1 || len(services) != 3 {
-		t.Errorf("%d founders among %d sites", founders, len(services))
-	}
-	if !strings.Contains(string(text), "NO TRANSPORT SECURITY") {
-		t.Error("compose.yaml does not say that there is no transport security")
+	if founders != 1 || len(services) != 5 || !invited["b"] || !invited["c"] {
+		t.Errorf("%d founders among %d services, and %v are invited", founders, len(services), invited)
 	}
 }

@@ -46,24 +46,26 @@ const founder = "site=lab-a,insecure=true,federation.bootstrap=true"
 // TestChartRefuses: what is wrong is named before anything is installed.
 func TestChartRefuses(t *testing.T) {
 	for values, want := range map[string]string{
-		"insecure=true,federation.bootstrap=true":                   "at '/site'",
-		"site=Lab_A,insecure=true,federation.bootstrap=true":        "at '/site'",
-		"site=a,federation.bootstrap=true":                          "insecure is false, and there is no transport security yet",
-		"site=a,insecure=true":                                      "say bootstrap: true to found one, or join: [HOST:7701] to join one",
-		founder + ",federation.join={b:7701}":                       "a site either founds a federation or joins one",
-		founder + ",federation.bootstrap=false,federation.join={b}": "at '/federation/join/0'",
-		founder + ",replicas=3":                                     "additional properties 'replicas' not allowed",
-		founder + ",network.mode=nat":                               "at '/network/mode'",
-		founder + ",ports.http=70000":                               "at '/ports/http'",
-		founder + ",kube.threshold=101":                             "at '/kube/threshold'",
-		founder + ",kube.tolerations={a:Always}":                    "at '/kube/tolerations/0'",
-		founder + ",kube.watchdog.url=broker:7703":                  "at '/kube/watchdog/url'",
-		founder + ",kube.createNamespace=true":                      "kube.createNamespace: name one in kube.namespace",
-		founder + ",kube.enabled=false":                             "nothing could run",
-		founder + ",external.enabled=true":                          "external.enabled without network.advertise",
-		founder + ",persistence.size=10GB":                          "at '/persistence/size'",
-		founder + ",onStop=delete":                                  "at '/onStop'",
-		founder + ",podDisruptionBudget.maxUnavailable=2":           "at '/podDisruptionBudget/maxUnavailable'",
+		"insecure=true,federation.bootstrap=true":               "at '/site'",
+		"site=Lab_A,insecure=true,federation.bootstrap=true":    "at '/site'",
+		"site=a,federation.bootstrap=true":                      "insecure is false, and the API is plain HTTP",
+		"site=a,insecure=true":                                  "or invitation: {secret: NAME} to join one; a member makes it: cloudshare invite a",
+		founder + ",federation.invitation.secret=b":             "a site either founds a federation or joins one",
+		"site=a,insecure=true,federation.invitation.secret=B_C": "at '/federation/invitation/secret'",
+		"site=a,insecure=true,federation.invitation={csi_a}":    "at '/federation/invitation'",
+		"site=a,insecure=true,federation.join={b:7701}":         "additional properties 'join' not allowed",
+		founder + ",replicas=3":                                 "additional properties 'replicas' not allowed",
+		founder + ",network.mode=nat":                           "at '/network/mode'",
+		founder + ",ports.http=70000":                           "at '/ports/http'",
+		founder + ",kube.threshold=101":                         "at '/kube/threshold'",
+		founder + ",kube.tolerations={a:Always}":                "at '/kube/tolerations/0'",
+		founder + ",kube.watchdog.url=broker:7703":              "at '/kube/watchdog/url'",
+		founder + ",kube.createNamespace=true":                  "kube.createNamespace: name one in kube.namespace",
+		founder + ",kube.enabled=false":                         "nothing could run",
+		founder + ",external.enabled=true":                      "external.enabled without network.advertise",
+		founder + ",persistence.size=10GB":                      "at '/persistence/size'",
+		founder + ",onStop=delete":                              "at '/onStop'",
+		founder + ",podDisruptionBudget.maxUnavailable=2":       "at '/podDisruptionBudget/maxUnavailable'",
 	} {
 		out, err := helm(t, nil, "template", "x", chart, "--kube-version", "1.34.0", "--set", values)
 		if err == nil || !strings.Contains(out, want) {
@@ -82,7 +84,7 @@ func TestChartLints(t *testing.T) {
 // TestPlainManifests are what the chart makes of the values beside them: one source.
 func TestPlainManifests(t *testing.T) {
 	const head = `# One site without Helm: rendered from deploy/helm/cloudshare with the values beside
-# this file; see README.md. NO TRANSPORT SECURITY YET: the broker runs with --insecure.
+# this file; see README.md. The API is plain HTTP (--insecure), peer and gossip are encrypted.
 # Written by "go test -tags kube ./test/deploy -run TestPlainManifests -rewrite".
 `
 	out := rendered(t, "cloudshare", "cloudshare", "--values", files+"/kubernetes/values.yaml")

@@ -32,7 +32,7 @@ func variants(t testing.TB) map[string]string {
 		"least":      rendered(t, "cs", "cs", "--set", founder),
 		"everything": rendered(t, "cs", "cs", "--set", everything),
 		"host":       rendered(t, "cs", "cs", "--set", founder+",network.mode=host,networkPolicy.enabled=false,podDisruptionBudget.enabled=false"),
-		"join":       rendered(t, "cs", "cs", "--set", "site=b,insecure=true,federation.join={a:7701,[fd00::1]:7701},kube.dedicated=true,kube.threshold=0"),
+		"join":       rendered(t, "cs", "cs", "--set", "site=b,insecure=true,federation.invitation.secret=b-invitation,kube.dedicated=true,kube.threshold=0"),
 		"own":        rendered(t, "cs", "cs", "--set", founder+",kube.enabled=false,config.commands=true,serviceAccount.create=false,rbac.create=false"),
 		"plain":      read(t, files, "kubernetes/site.yaml"),
 	}

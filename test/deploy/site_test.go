@@ -174,7 +174,7 @@ func TestSites(t *testing.T) {
 		"kube.namespace=tasks", "kube.createNamespace=true", "kube.threshold=0", "resources.requests.cpu=10m",
 		"env[0].name=KUBERNETES_SERVICE_HOST", "env[0].value="+api.Hostname(), "env[1].name=KUBERNETES_SERVICE_PORT", "env[1].value="+api.Port())
 	notes := a.deploy("install")
-	for _, want := range []string{"NO TRANSPORT SECURITY YET: the broker runs with --insecure", "federation.join: [NODE-ADDRESS:", "--set federation.bootstrap=false", "--set onStop=forget"} {
+	for _, want := range []string{"THE API IS PLAIN HTTP (--insecure)", "-- /cloudshare invite NAME >NAME.invitation", "--set federation.bootstrap=false", "--set onStop=forget"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q:\n%s", want, notes)
 		}
@@ -192,7 +192,7 @@ func TestSites(t *testing.T) {
 	}
 	a.runs("echo from $CLOUDSHARE_SITE")
 
-	b := newRelease(t, c, "cloudshare-b", "site=b", "insecure=true", "federation.join={"+net.JoinHostPort(a.address(), a.ports["peer"])+"}",
+	b := newRelease(t, c, "cloudshare-b", "site=b", "insecure=true", "federation.invitation.secret="+a.invites("b"),
 		"network.advertise=$(POD_IP)", "kube.enabled=false", "config.commands=true", "config.cores=1", "resources.requests.cpu=10m")
 	b.deploy("install")
 	b.ready(1)
@@ -219,6 +219,19 @@ func TestSites(t *testing.T) {
 	if want := `"cloudshare-c-0.cloudshare-c-peers.federation.svc.cluster.local:` + named.ports["peer"] + `"`; err != nil || !strings.Contains(string(told), want) {
 		t.Errorf("%s is not told: %s, %v", want, told, err)
 	}
+}
+
+// invites has the site invite another, as its operator, and puts what it gets into a Secret, whose name is returned.
+func (r *release) invites(name string) string {
+	r.t.Helper()
+	text, err := r.Invite(r.t.Context(), name)
+	must(r.t, err)
+	secret := name + "-invitation"
+	_, err = r.c.Client().CoreV1().Secrets(namespace).Create(r.t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: secret}, StringData: map[string]string{"invitation": text},
+	}, metav1.CreateOptions{})
+	must(r.t, err)
+	return secret
 }
 
 // address waits until the pod has one, that of its node in host mode.

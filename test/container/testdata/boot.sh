@@ -37,5 +37,6 @@ mkdir "$root/machine"
 cd "$root"
 pivot_root . machine
 umount -l /machine
+mount --make-rshared / # as a container's manager does: what systemd mounts for a service shows up in it
 exec env -i container=test PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
   /lib/systemd/systemd --system --unit=boot.target --show-status=no

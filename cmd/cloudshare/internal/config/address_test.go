@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,11 +29,13 @@ var addressForms = []string{
 	"127.0.0.1:7700", "LocalHost:7701", "localhost.:7702", "[::ffff:127.0.0.1]:7701", "[::1]:7701",
 }
 
-// addressKeys are the keys with addresses in them.
-var addressKeys = []struct {
+type addressKey struct {
 	key string
 	set func(c *Config, text string)
-}{
+}
+
+// addressKeys are the keys with addresses in them.
+var addressKeys = []addressKey{
 	{"http", func(c *Config, text string) { c.HTTP = text }},
 	{"peer", func(c *Config, text string) { c.Peer = text }},
 	{"gossip", func(c *Config, text string) { c.Gossip = text }},
@@ -76,6 +79,25 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	goldenfile.Match(t, "addresses.txt", all.String())
+}
+
+// TestOnlyPlainHTTPNeedsInsecure: the other ports are encrypted.
+func TestOnlyPlainHTTPNeedsInsecure(t *testing.T) {
+	for key, plain := range map[string]bool{
+		"http": true, "kube.watchdog.listen": true, "peer": false, "gossip": false,
+	} {
+		at := slices.IndexFunc(addressKeys, func(k addressKey) bool { return k.key == key })
+		for _, insecure := range []bool{true, false} {
+			c := Default()
+			c.Site, c.Insecure, c.Advertise = "a", insecure, "lan"
+			addressKeys[at].set(&c, "0.0.0.0:7801")
+			err := c.Validate()
+			if refused := plain && !insecure; (err != nil) != refused ||
+				err != nil && !strings.Contains(err.Error(), "--insecure") {
+				t.Errorf("%s on the network, insecure %v: %v", key, insecure, err)
+			}
+		}
+	}
 }
 
 // TestAddressPairs: addresses that are right by themselves and wrong together.

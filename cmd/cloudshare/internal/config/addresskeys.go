@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
@@ -35,8 +36,12 @@ func (c Config) listeners() []listener {
 	return list
 }
 
-// checkListeners keeps brokers off the network unless told otherwise, since there
-// is no transport security yet, and their ports apart.
+// plain are the listeners that speak plain HTTP. The peer port is mutual TLS, and gossip is sealed with the
+// federation's key, so those two may be anywhere.
+var plain = []string{"http", "kube.watchdog.listen"}
+
+// checkListeners keeps plain HTTP off the network unless told otherwise, since who listens there reads tokens, and it
+// keeps the ports apart.
 func (c Config) checkListeners() error {
 	all := c.listeners()
 	for i, l := range all {
@@ -45,8 +50,8 @@ func (c Config) checkListeners() error {
 		case err != nil:
 			return cli.Usage("%s %.100q: %w", l.key, l.text, err)
 		case l.key == "pprof":
-		case !a.loopback() && !c.Insecure:
-			return cli.Usage("%s %s is not on loopback, and there is no transport security yet: use 127.0.0.1, or --insecure on a network you trust", l.key, l.text)
+		case !a.loopback() && !c.Insecure && slices.Contains(plain, l.key):
+			return cli.Usage("%s %s is not on loopback, and is plain HTTP, which anybody between can read: use 127.0.0.1, or --insecure on a network you trust", l.key, l.text)
 		case a.everywhere() && c.Advertise == "" && (l.key == "peer" || l.key == "gossip"):
 			return cli.Usage("%s %q: listens everywhere, and other brokers cannot dial that: name this host with advertise, or listen at one of its addresses", l.key, l.text)
 		}

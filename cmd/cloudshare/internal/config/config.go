@@ -42,7 +42,7 @@ type Config struct {
 	ZKTLSCert    string        `koanf:"zk_tls_cert" doc:"certificate (PEM) to show to the servers, with zk_tls_key"`
 	ZKTLSKey     string        `koanf:"zk_tls_key" doc:"its private key (PEM)"`
 
-	Insecure  bool     `koanf:"insecure" doc:"let listeners without transport security leave the loopback"`
+	Insecure  bool     `koanf:"insecure" doc:"let what is plain HTTP leave the loopback: http and kube.watchdog.listen. Peer and gossip need no such word: they are encrypted"`
 	Advertise string   `koanf:"advertise" doc:"host name or address that other brokers are told, with the ports of http, peer and gossip; empty = where those listen"`
 	HTTPNames []string `koanf:"http_names" doc:"host names that clients may ask the API by, besides addresses, localhost and those in http and peer"`
 

@@ -36,9 +36,10 @@ SIGUSR1 logs at level debug until it comes again.
 
 SIGTERM and SIGINT stop the broker. Its tasks go on under their supervisors and
 are found again at the next start, unless --stop-tasks is given.`,
-		Example: `  cloudshare broker --site a --data-dir /var/lib/cloudshare --bootstrap
-  cloudshare broker --site b --data-dir /var/lib/cloudshare --join 10.0.0.1:7701 \
-    --http 10.0.0.2:7700 --peer 10.0.0.2:7701 --insecure`,
+		Example: `  cloudshare broker --site a --data-dir /var/lib/cloudshare --bootstrap \
+    --peer 10.0.0.1:7701 --gossip 10.0.0.1:7702
+  cloudshare broker --site b --data-dir /var/lib/cloudshare --join @b.invitation \
+    --peer 10.0.0.2:7701 --gossip 10.0.0.2:7702`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := config.LoadSettings(path, cmd.Flags(), os.Environ)
 			if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 func inviteCommand(a *cli.App) *cobra.Command {
-	var noVote, again bool
+	var noVote, again, ifNeeded bool
 	var within time.Duration
 	var out string
 	cmd := &cobra.Command{
@@ -26,8 +26,16 @@ func inviteCommand(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			vote := !noVote
 			in := wire.InviteRequest{Site: args[0], Vote: &vote, For: within.String()}
+			if ifNeeded && (again || out == "") {
+				return cli.Usage("--if-needed goes with --out, and not with --again: name the file that is to hold the token")
+			}
 			if again && (noVote || cmd.Flags().Changed("for")) {
 				return cli.Usage("--again is for a member: leave out --no-vote and --for")
+			}
+			if ifNeeded {
+				if over, err := needless(cmd.Context(), a, args[0], out); over || err != nil {
+					return err
+				}
 			}
 			if again {
 				in = wire.InviteRequest{Site: args[0], Again: true}
@@ -46,12 +54,16 @@ this site's approval, if it has a vote, is given with the invitation. What is pe
 cloudshare invitations. The new site gets a vote, too, if fewer than five have one and --no-vote is not given.
 
 With --again the token is for a member that lost its disk, and has its key or has recovered it: it comes back with that
-key, and nobody else can use the token.`
+key, and nobody else can use the token.
+
+With --if-needed the same command line can run at every start of a service: it waits 30 s at most until the broker is
+ready, and invites nobody where FILE holds a token already, or where NAME is a member.`
 	f := cmd.Flags()
 	f.BoolVar(&again, "again", false, "for a member that comes back on an empty disk, with the key that it has here")
 	f.BoolVar(&noVote, "no-vote", false, "the site is to lend and borrow only, and decide nothing")
 	f.DurationVar(&within, "for", 24*time.Hour, "how long the invitation stands, at most 720h")
 	f.StringVar(&out, "out", "", "write the token into a new `FILE`")
+	f.BoolVar(&ifNeeded, "if-needed", false, "with --out: succeed without an invitation where FILE is there, or where NAME is a member")
 	return cmd
 }
 

@@ -33,13 +33,14 @@ cloudshare.io/site: {{ .Values.site }}
 {{/* What the schema cannot say, in one line each. */}}
 {{- define "cloudshare.check" -}}
 {{- if not .Values.insecure }}
-{{- fail "insecure is false, and there is no transport security yet: say insecure: true, on a network between the sites that you trust" }}
+{{- fail "insecure is false, and the API is plain HTTP, which anybody between can read: say insecure: true, in a cluster whose network you trust" }}
 {{- end }}
-{{- if and .Values.federation.bootstrap .Values.federation.join }}
-{{- fail "federation.bootstrap and federation.join: a site either founds a federation or joins one" }}
+{{- $invited := .Values.federation.invitation.secret }}
+{{- if and .Values.federation.bootstrap $invited }}
+{{- fail "federation.bootstrap and federation.invitation: a site either founds a federation or joins one" }}
 {{- end }}
-{{- if and .Release.IsInstall (not .Values.federation.bootstrap) (not .Values.federation.join) }}
-{{- fail "federation: say bootstrap: true to found one, or join: [HOST:7701] to join one" }}
+{{- if and .Release.IsInstall (not .Values.federation.bootstrap) (not $invited) }}
+{{- fail (printf "federation: say bootstrap: true to found one, or invitation: {secret: NAME} to join one; a member makes it: cloudshare invite %s" .Values.site) }}
 {{- end }}
 {{- if and (not .Values.kube.enabled) (not .Values.config.commands) }}
 {{- fail "kube.enabled is false and config.commands is not true: nothing could run" }}

@@ -5,6 +5,7 @@ package attacks
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,8 +48,23 @@ func withFederation(binary string, run func() int) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	code = run()
-	return code, shared.Stop()
+	if err = threeVoters(); err == nil {
+		code = run()
+	}
+	return code, errors.Join(err, shared.Stop())
+}
+
+// threeVoters waits until all sites vote: a group of one voter has nothing to attack.
+func threeVoters() error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return testbed.Await(ctx, "three voters", func() error {
+		st, err := shared.Sites[0].Status(ctx)
+		if err == nil && len(st.Voters) < 3 {
+			err = fmt.Errorf("%v", st.Voters)
+		}
+		return err
+	})
 }
 
 // attacked returns the federation, and checks at the test's end that nothing has come of the attack.

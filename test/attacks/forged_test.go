@@ -136,8 +136,7 @@ func TestOwnWordsAboutOthers(t *testing.T) {
 	attacked(t)
 	who, victim := mallory(t), shared.Sites[1]
 	leaders := map[command.Kind]bool{
-		command.KindSiteLost: true, command.KindSuspect: true, command.KindRaise: true, command.KindRecover: true,
-		command.KindGenesis: true, command.KindGossipKey: true,
+		command.KindSiteLost: true, command.KindSuspect: true, command.KindRaise: true, command.KindRecover: true, command.KindGossipKey: true,
 	}
 	all := forgeries(t, victim)
 	for kind, body := range all {
@@ -210,9 +209,11 @@ func TestRemovesOfOthers(t *testing.T) {
 			if s.Name == who.Site {
 				continue
 			}
-			if err := who.call(t).Remove(s.Name); !isRefused(err) {
+			conn := who.call(t)
+			if err := conn.Remove(s.Name); !isRefused(err) {
 				t.Errorf("%s removes %s: %v", who.Site, s.Name, err)
 			}
+			_ = conn.Close()
 		}
 	}
 	st, err := shared.Sites[0].Status(within(t))

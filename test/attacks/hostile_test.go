@@ -64,7 +64,9 @@ func (h *hostile) call(t *testing.T) intruder.Conn {
 func (h *hostile) order(t *testing.T, commands ...command.Command) (relay.Outcome, error) {
 	t.Helper()
 	h.calls++
-	outcome, _, err := h.call(t).Order(h.calls, commands...)
+	conn := h.call(t)
+	defer conn.Close()
+	outcome, _, err := conn.Order(h.calls, commands...)
 	if outcome == relay.Ordered && err == nil {
 		_, _, err = shared.Sites[0].Do(within(t), "GET", "/v1/members?max_staleness=0s", nil, nil)
 	}

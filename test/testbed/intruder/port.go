@@ -3,6 +3,7 @@ package intruder
 import (
 	"encoding/json"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -14,11 +15,12 @@ import (
 type Port struct {
 	Addr string
 	mux  *relay.Mux
+	http *http.Server
 }
 
-// Listen opens one at a loopback port. answer is asked for what a question of kind join is answered, and may be called
-// from any goroutine.
-func (i *Intruder) Listen(answer func(question map[string]any) any) (*Port, error) {
+// Listen opens one at a loopback port. answer is asked for what a question of kind join is answered, and web serves what
+// brokers ask over HTTP; both may be called from any goroutine.
+func (i *Intruder) Listen(answer func(question map[string]any) any, web http.Handler) (*Port, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -39,10 +41,16 @@ func (i *Intruder) Listen(answer func(question map[string]any) any) (*Port, erro
 			_ = Conn{conn}.Send(b) // who asks may have gone
 		}
 	})
+	asked := relay.NewHTTPListener(p.mux)
+	p.http = &http.Server{Handler: web, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = p.http.Serve(asked) }() // until Close
 	p.mux.SetGroup(i.Group)
 	p.mux.Serve()
 	return p, nil
 }
 
 // Close ends it.
-func (p *Port) Close() { p.mux.Close() }
+func (p *Port) Close() {
+	_ = p.http.Close()
+	p.mux.Close()
+}

@@ -83,6 +83,11 @@ test-container: need-root need-engines image bin/tools/testsum ## run tasks in c
 		-- $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 30m ./executor/container/... \
 		-- $(GO) test -json -tags container -count=1 -timeout 20m ./test/container/...
 
+# One federation is attacked by all; what needs network namespaces needs root, and is left out without it.
+.PHONY: test-attacks
+test-attacks: need-go need-openssl bin/tools/testsum ## attack a real federation as outsiders and as hostile members
+	@bin/tools/testsum -- $(GO) test -json -tags attacks -count=1 -timeout 8m ./test/attacks
+
 # The pages are looked at in Debian's chromium (CHROMIUM= names another one).
 .PHONY: test-web
 test-web: need-chromium build bin/tools/testsum ## look at the web pages in a headless Chromium
@@ -139,7 +144,7 @@ man: build ## write the manual pages into bin/man
 
 .PHONY: lint
 lint: need-go need-git tools ## check style, import arrows and house rules
-	@bin/tools/golangci-lint run --build-tags container,kube,promtool,zookeeper ./...
+	@bin/tools/golangci-lint run --build-tags attacks,container,kube,promtool,zookeeper ./...
 	@bin/tools/housecheck .
 	@bin/tools/apidoc -check $(API_DOC) $(OPENAPI)
 	@cd test/web && $(TOOLS)/golangci-lint run ./...
@@ -317,6 +322,10 @@ need-fuse:
 .PHONY: need-git
 need-git:
 	@command -v git >/dev/null || { echo "git is missing: install it, e.g. apt-get install git"; exit 1; }
+
+.PHONY: need-openssl
+need-openssl:
+	@command -v openssl >/dev/null || { echo "openssl is missing: install it, e.g. apt-get install openssl"; exit 1; }
 
 .PHONY: need-chromium
 need-chromium:

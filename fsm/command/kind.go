@@ -36,6 +36,12 @@ const (
 // LastKind is the greatest kind.
 const LastKind = KindGossipKey
 
+// OfLeader reports whether only the leader's own broker proposes commands of a kind: what it has judged of others, and
+// what it puts in force for all.
+func (k Kind) OfLeader() bool {
+	return k == KindSiteLost || k == KindSuspect || k == KindRaise || k == KindGossipKey
+}
+
 // Kind implements Body.
 func (*Genesis) Kind() Kind   { return KindGenesis }
 func (*Register) Kind() Kind  { return KindRegister }

@@ -15,12 +15,12 @@ type proposer struct {
 	order coord.Log
 }
 
-// proposeAll sends what has numbers: a site's loss by itself, all else together.
+// proposeAll sends what has numbers: what only the leader says each by itself, all else together.
 func (o *proposer) proposeAll(cmds []command.Command) {
 	rest := cmds[:0:0]
 	for _, cmd := range cmds {
-		if _, loss := cmd.Body.(*command.SiteLost); loss {
-			o.goroutine(func() { o.proposeLoss(cmd) })
+		if cmd.Body.Kind().OfLeader() {
+			o.goroutine(func() { o.proposeVerdict(cmd) })
 			continue
 		}
 		rest = append(rest, cmd)
@@ -66,18 +66,19 @@ func (o *proposer) propose(cmds []command.Command) {
 	o.post(core.ResultEvent{Cmds: cmds, Results: results, Err: err})
 }
 
-// proposeLoss orders a SiteLost, which the log tries once, in its own term. If
-// it did not come through, or nobody knows, the command's number is filled with
-// one that does nothing: had the loss been executed, the repeat finds that out.
-func (o *proposer) proposeLoss(cmd command.Command) {
+// proposeVerdict orders what only the leader says: the log tries a SiteLost once, in its own
+// term, and the next leader refuses the others. If it did not come through, or nobody knows,
+// the command's number is filled with one that does nothing: had it been executed, the
+// repeat finds that out.
+func (o *proposer) proposeVerdict(cmd command.Command) {
 	results, err := o.order.Propose(o.ctx, cmd)
 	if err != nil && o.ctx.Err() == nil {
 		if !errors.Is(err, coord.ErrRefused) {
-			o.log.Debug().Err(err).Msg("loss of a site not ordered")
+			o.log.Debug().Err(err).Uint8("kind", uint8(cmd.Body.Kind())).Msg("what only the leader says was not ordered")
 		}
 		cmd.Body = &command.Started{}
 		if results, err = o.order.Propose(o.ctx, cmd); err != nil && o.ctx.Err() == nil {
-			o.fail(fmt.Errorf("fill the number of a site's loss: %w", err))
+			o.fail(fmt.Errorf("fill the number of what only the leader says: %w", err))
 			return
 		}
 	}

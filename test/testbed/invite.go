@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -41,8 +42,15 @@ func (s *Site) Motions(ctx context.Context, state string) ([]Motion, error) {
 
 // Invite has a site invite another, and the other electors agree where it takes them. It returns the invitation.
 func (s *Site) Invite(ctx context.Context, name string, electors ...*Site) (token string, err error) {
+	return s.InviteWith(ctx, name, nil, electors...)
+}
+
+// InviteWith is Invite, with more fields of the request.
+func (s *Site) InviteWith(ctx context.Context, name string, more map[string]any, electors ...*Site) (token string, err error) {
 	var invited struct{ Token string }
-	if err = s.post(ctx, http.MethodPost, "/v1/invitations", map[string]any{"site": name}, &invited); err != nil {
+	request := map[string]any{"site": name}
+	maps.Copy(request, more)
+	if err = s.post(ctx, http.MethodPost, "/v1/invitations", request, &invited); err != nil {
 		return "", fmt.Errorf("invite %s: %w", name, err)
 	}
 	return invited.Token, s.agree(ctx, "admit", name, electors)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -49,6 +50,10 @@ func (l *Log) askForNewerEpoch(ctx context.Context, patience time.Duration) {
 			switch {
 			case err != nil || theirs.federation != l.line.federation || theirs == l.line ||
 				theirs.epoch < l.line.epoch:
+			case theirs.epoch > l.line.epoch && !l.mayVote(string(s.ID)):
+				l.log.Error().Str("member", a.Site).Uint64("epoch", theirs.epoch).
+					Msg("a site without a vote says that the federation was recovered without this one: it is not believed; " +
+						"if it is true, stop this broker and run cloudshare recover --follow on its data")
 			case theirs.epoch > l.line.epoch:
 				l.fail(fmt.Errorf("%w; site %s says so, by its key: if that is not true, start with --deny %[2]s, and have it banned",
 					l.line.leftBehindError(theirs, transport.HostPort(s.Address)), a.Site))
@@ -58,6 +63,13 @@ func (l *Log) askForNewerEpoch(ctx context.Context, patience time.Duration) {
 		})
 	}
 	wg.Wait()
+}
+
+// mayVote reports whether a site's word on the epoch counts: one that has no vote does not decide how the federation goes
+// on, and any member's word would stop all others.
+func (l *Log) mayVote(site string) (may bool) {
+	l.machine.call(func(m coord.Machine) { may = coord.MayVote(m, site) })
+	return may
 }
 
 // silentMembers returns the other members that this one has not heard of: none while it

@@ -136,12 +136,13 @@ func (s *session) submitCalls(ctx context.Context, b []byte) error {
 }
 
 // checkCommands checks commands before they enter the log, where one that cannot be
-// decoded would stop every member. It tells whether all are reports.
+// decoded would stop every member. What only the leader says is no member's to say, be
+// it a former leader's. It tells whether all are reports.
 func (s *session) checkCommands(cmds [][]byte) (ok, reports bool) {
 	reports = true
 	for _, b := range cmds {
 		c, rest, err := command.Decode(b)
-		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == command.KindSiteLost ||
+		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind().OfLeader() ||
 			c.Body.Kind() == command.KindRecover {
 			return false, false
 		}

@@ -26,12 +26,45 @@ type composition struct {
 }
 
 // run has Docker Compose do something with it.
-func (c *composition) run(args ...string) {
+func (c *composition) run(args ...string) (said string) {
 	c.Helper()
 	cmd := exec.CommandContext(c.Context(), "docker-compose", append([]string{"-p", "cloudshare", "-f", "../../deploy/compose/compose.yaml"}, args...)...)
 	cmd.Env = c.env
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		c.Fatalf("docker-compose %q: %v (apt-get install docker-compose)\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// keepsSecrets checks that invitations and the operator's token are in files of root alone, and in no log, no
+// container's definition and no command line.
+func (c *composition) keepsSecrets(e *engines.Engine) {
+	c.Helper()
+	seen := c.run("logs") + c.run("config")
+	containers, err := e.Call(c.Context(), http.MethodGet, "/v1.41/containers/json?all=1", nil)
+	must(c.T, err)
+	var all []struct {
+		ID string `json:"Id"`
+	}
+	must(c.T, json.Unmarshal(containers, &all))
+	for _, one := range all {
+		b, err := e.Call(c.Context(), http.MethodGet, "/v1.41/containers/"+one.ID+"/json", nil)
+		must(c.T, err)
+		top, err := e.Call(c.Context(), http.MethodGet, "/v1.41/containers/"+one.ID+"/top", nil)
+		if seen += string(b); err == nil { // it runs
+			seen += string(top)
+		}
+	}
+	for _, name := range []string{"a/token", "invitations/b/invitation", "invitations/c/invitation"} {
+		path := filepath.Join(c.Dir, name)
+		text, err := os.ReadFile(path)
+		must(c.T, err)
+		info, err := os.Stat(path)
+		must(c.T, err)
+		if secret := strings.TrimSpace(string(text)); secret == "" || info.Mode().Perm() != 0o600 || strings.Contains(seen, secret) {
+			c.Errorf("%s: mode %v, or it is to be seen", name, info.Mode())
+		}
 	}
 }
 
@@ -52,8 +85,8 @@ func (c *composition) allAlive() {
 	})
 }
 
-// TestCompose: the three sites of deploy/compose find each other, share a bag of
-// tasks, which are containers, and find each other again under other addresses.
+// TestCompose: the three sites of deploy/compose let each other in by secret files, share a bag of tasks, which are
+// containers, and find each other again under other addresses, without these files.
 func TestCompose(t *testing.T) {
 	e := engines.Start(t, engines.Docker)
 	image := loadImage(t, e)
@@ -74,6 +107,7 @@ func TestCompose(t *testing.T) {
 	}
 	c.run("up", "-d")
 	c.allAlive()
+	c.keepsSecrets(e)
 	bag := shell("echo from $CLOUDSHARE_SITE; sleep 2")
 	bag["count"] = 4
 	id := c.Accept(bag)
@@ -97,6 +131,7 @@ func TestCompose(t *testing.T) {
 			t.Errorf("down leaves network %s", n.Name)
 		}
 	}
+	must(t, os.RemoveAll(filepath.Join(c.Dir, "invitations"))) // members need none
 	c.run("up", "-d")
 	c.allAlive()
 	c.Reaches(id, "succeeded")

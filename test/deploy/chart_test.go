@@ -52,7 +52,6 @@ func TestChartRefuses(t *testing.T) {
 		"site=a,insecure=true":                                  "or invitation: {secret: NAME} to join one; a member makes it: cloudshare invite a",
 		founder + ",federation.invitation.secret=b":             "a site either founds a federation or joins one",
 		"site=a,insecure=true,federation.invitation.secret=B_C": "at '/federation/invitation/secret'",
-		"site=a,insecure=true,federation.invitation={csi_a}":    "at '/federation/invitation'",
 		"site=a,insecure=true,federation.join={b:7701}":         "additional properties 'join' not allowed",
 		founder + ",replicas=3":                                 "additional properties 'replicas' not allowed",
 		founder + ",network.mode=nat":                           "at '/network/mode'",

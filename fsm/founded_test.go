@@ -248,6 +248,7 @@ func TestBan(t *testing.T) {
 	w.wants("a", w.admission("friend-of-b", "invitation of friend-of-b", "friend-of-b"), command.InvitationRevoked)
 	w.wants("b", w.offering("b", 8), command.OldIncarnation)
 	w.wants("a", w.rekeying("b", "b2", "", "b"), command.Banned)
+	w.wants("a", w.admission("b", "invitation of b", "b"), command.Banned) // sent again
 	w.must("a", &command.Motion{What: command.MotionUnban, Site: "b"})
 	w.must("c", &command.Motion{What: command.MotionUnban, Site: "b"})
 	w.register("b")

@@ -109,6 +109,8 @@ func (r *Roster) Admit(c *command.Admit, federation [16]byte, at Moment) command
 		return command.Busy
 	case m.Key == c.Key && !m.Banned:
 		return command.OK // it is in, and asks again; the invitation may be forgotten
+	case m.Banned:
+		return command.Banned // whoever is let in is told who the members are
 	case n < 0:
 		return command.UnknownInvitation
 	}

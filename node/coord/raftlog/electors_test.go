@@ -70,3 +70,40 @@ func TestOnlyElectorsVote(t *testing.T) {
 	}
 	register(t, c.leader(t))
 }
+
+// TestVotelessWordOnTheEpoch: found by an attack: a member without a vote said that the federation was recovered into a
+// later epoch, and the leader that had asked it stopped, then the next one.
+func TestVotelessWordOnTheEpoch(t *testing.T) {
+	c := newCluster(t)
+	c.time.epochCheck = 50 * time.Millisecond
+	by := &decisions{voteless: map[string]bool{"c": true}, expelled: map[string]bool{}}
+	machine := func() coord.Machine { return electing{coordtest.NewMachine(), by} }
+	all := []*Log{c.Open(t, "a", machine()).(*Log), c.Open(t, "b", machine()).(*Log)}
+	lost, err := Open(patience(t), c.config("c", machine()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.net.Join("c", lost.Addr())
+	for _, l := range append(all, lost) {
+		register(t, l)
+	}
+	closed(t, lost)
+	c.Cut("c")
+	if err := Recover(patience(t), c.offline("c", ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(patience(t), c.config("c", machine()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	c.Heal("c")
+	<-time.After(10 * c.time.epochCheck) // it is asked several times
+	for _, l := range all {
+		if _, err := l.Sync(patience(t)); err != nil || l.Err() != nil {
+			t.Errorf("%s: %v, %v", l.cfg.Site, err, l.Err())
+		}
+	}
+	by.set(by.voteless, "c", false)
+	fails(t, c.leader(t), ErrEpoch, "epoch 1") // the word of one that may vote counts
+}

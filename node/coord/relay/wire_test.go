@@ -2,9 +2,13 @@ package relay
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
+	"io"
+	"net"
 	"slices"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -79,6 +83,41 @@ func FuzzPreamble(f *testing.F) {
 		}
 		if again := p.Encode(); !bytes.Equal(again, b[:len(again)]) {
 			t.Errorf("%x was read as %x", b, again)
+		}
+	})
+}
+
+// said is a connection on which these bytes have come, and what is written goes nowhere.
+type said struct {
+	net.Conn
+	r *bytes.Reader
+}
+
+// Read implements net.Conn.
+func (c *said) Read(b []byte) (int, error) { return c.r.Read(b) }
+
+// Write implements net.Conn.
+func (c *said) Write(b []byte) (int, error) { return len(b), nil }
+
+// SetDeadline implements net.Conn.
+func (c *said) SetDeadline(time.Time) error { return nil }
+
+// Whatever comes first is told apart without a byte of it being lost, and no answer to a dialer makes it greet.
+func FuzzSniff(f *testing.F) {
+	for _, text := range []string{"GET / HTTP/1.1\r\n", "\x16\x03\x01\x00\x05hello", "CSHR\x04\x01", "\x03\x04port", "x"} {
+		f.Add([]byte(text), true)
+		f.Add([]byte(text), false)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, secured bool) {
+		conn, err := sniff(&said{r: bytes.NewReader(b)}, secured)
+		if err == nil {
+			if again, err := io.ReadAll(conn); err != nil || !bytes.Equal(again, b) {
+				t.Errorf("%q was read as %q, %v", b, again, err)
+			}
+		}
+		answer := &keptFirst{first: b[:min(len(b), maxKept)]}
+		if answer.explain(tls.RecordHeaderError{}, Peer{Site: "a", Addr: "x:1"}) == nil {
+			t.Errorf("%q in place of TLS is no error", b)
 		}
 	})
 }

@@ -64,7 +64,7 @@ type motionRow struct {
 // inviteLimits bounds what the form of an invitation takes.
 type inviteLimits struct{ Hours, MostHours int }
 
-// Hours that an invitation stands, if nobody says, and at most.
+// limits are the hours that an invitation stands, if nobody says, and at most.
 var limits = inviteLimits{24, command.MaxInvitationMs / 3_600_000}
 
 // mostDecided bounds the decided motions that the page shows.

@@ -67,7 +67,8 @@ func (r *Replica) Expelled(site string) (expelled bool) {
 func ofRoster(b *command.Batch) bool {
 	return slices.ContainsFunc(b.Commands, func(c command.Command) bool {
 		switch c.Body.Kind() {
-		case command.KindInvite, command.KindRevoke, command.KindAdmit, command.KindRekey, command.KindMotion, command.KindVote:
+		case command.KindInvite, command.KindRevoke, command.KindAdmit, command.KindRekey, command.KindMotion,
+			command.KindVote:
 			return true
 		default:
 			return false

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -43,7 +45,7 @@ func newSource(
 	cfg *Config, b Broker, o *outputs.Outputs, others *peers.Client, who *auth.Auth, stop *transport.Stop,
 ) web.Config {
 	out := web.Config{
-		Source: pageSource{b, o, others}, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem,
+		Source: pageSource{b, o, others}, Roster: b, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem,
 		Stopping: stop.Begun(), Sessions: who,
 		MaxStreams: cfg.MaxWaiters + cfg.MaxFollowers, // stayed refuses before
 	}
@@ -59,7 +61,7 @@ type pageKey struct{}
 // register adds the pages.
 func (g *pages) register() {
 	for _, route := range g.web.Routes() {
-		answer := g.stayed(route)
+		answer := g.formed(route.Form, g.stayed(route))
 		g.api.Page(route.Method, route.Path, route.Stay != web.Brief,
 			func(w http.ResponseWriter, r *http.Request, param func(string) string) {
 				r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
@@ -71,23 +73,42 @@ func (g *pages) register() {
 	g.api.Page(http.MethodPost, auth.PathLogin, false, g.logIn)
 }
 
-// maxLogin bounds the form of the login page, in bytes.
-const maxLogin = 16 << 10
-
 // logIn reads the form of the login page.
 func (g *pages) logIn(w http.ResponseWriter, r *http.Request, _ func(string) string) {
 	r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
-	if r.ContentLength < 0 || r.ContentLength > maxLogin {
+	if body, ok := g.form(w, r); ok {
+		g.web.LogIn(w, r, body)
+	}
+}
+
+// form reads a form whole, or says why not.
+func (g *pages) form(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	if r.ContentLength < 0 || r.ContentLength > web.MaxForm {
 		w.Header().Set("Connection", "close") // of the body nothing is read
 		g.refuse(w, r, problem.OfStatus(http.StatusRequestEntityTooLarge, "it may have 16 KiB, and must say how many it has"))
-		return
+		return nil, false
 	}
 	body, err := g.bodies.Read(w, r)
 	if err != nil {
 		g.refuse(w, r, problem.Of(err))
-		return
+		return nil, false
 	}
-	g.web.LogIn(w, r, body)
+	return body, true
+}
+
+// formed has a handler that reads a form get one that has come whole.
+func (g *pages) formed(form bool, h web.Handler) web.Handler {
+	if !form {
+		return h
+	}
+	return func(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+		body, ok := g.form(w, r)
+		if !ok {
+			return nil
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return h(w, r, param)
+	}
 }
 
 // stayed is followed for the pages' streams.

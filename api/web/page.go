@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -17,7 +18,8 @@ var templateFiles embed.FS
 // templates holds one set per page: each defines "title" and "body".
 var templates = func() map[string]*template.Template {
 	sets := map[string]*template.Template{}
-	for _, name := range []string{"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "docs", "problem", "login"} {
+	for _, name := range []string{"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "members", "invited", "docs",
+		"problem", "login"} {
 		sets[name] = template.Must(template.New("layout.html").Funcs(words).ParseFS(templateFiles,
 			"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	}
@@ -71,6 +73,7 @@ var tabs = []tab{
 	{"jobs", "/jobs", "Jobs"},
 	{"timeline", "/timeline", "Timeline"},
 	{"events", "/events", "Events"},
+	{"members", "/members", "Members"},
 	{"docs", "/docs", "API"},
 }
 
@@ -103,10 +106,15 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, problem Problem) 
 
 // refuse shows an error as a page, unless another broker answers.
 func (p *Pages) refuse(w http.ResponseWriter, r *http.Request, err error) error {
-	if isElsewhere(err) {
+	var bad *formError
+	switch {
+	case isElsewhere(err):
 		return err
+	case errors.As(err, &bad):
+		p.Refuse(w, r, Problem{http.StatusUnprocessableEntity, "The form is not filled in right", bad.Error()})
+	default:
+		p.Refuse(w, r, p.cfg.Problem(err))
 	}
-	p.Refuse(w, r, p.cfg.Problem(err))
 	return nil
 }
 
@@ -126,10 +134,6 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	if r.Header.Get("HX-Request") == "true" && v.status == 0 {
 		part = "fresh"
 	}
-	name := v.template
-	if name == "job" {
-		name = "jobs"
-	}
 	query := r.URL.Query().Get("q")
 	if len(query) > maxSearch {
 		query = ""
@@ -137,7 +141,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	guest, in := p.guest(r)
 	var out bytes.Buffer
 	err := templates[v.template].ExecuteTemplate(&out, part, screen{
-		Guest: guest, In: in, Tab: name, Tabs: tabs, Site: p.cfg.Source.Site(), Version: p.cfg.Version,
+		Guest: guest, In: in, Tab: tabOf(v.template), Tabs: tabs, Site: p.cfg.Source.Site(), Version: p.cfg.Version,
 		Self: self(r.URL), Since: since,
 		Query: query, Now: p.cfg.Now(), outdated: p.outdated(), Data: v.data,
 	})
@@ -154,6 +158,17 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	h.Set("Content-Length", strconv.Itoa(out.Len()))
 	w.WriteHeader(max(v.status, http.StatusOK))
 	_, _ = w.Write(out.Bytes()) // the client may be gone
+}
+
+// tabOf returns the tab of the navigation that a page belongs to.
+func tabOf(template string) string {
+	switch template {
+	case "job":
+		return "jobs"
+	case "invited":
+		return "members"
+	}
+	return template
 }
 
 // guest says whether a request comes without a session that it would need, or with one.

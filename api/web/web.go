@@ -12,6 +12,7 @@ import (
 // Config says what the pages stand on.
 type Config struct {
 	Source  Source
+	Roster  Roster
 	History History // nil: nothing is kept, and the pages say so
 	Whys    Whys    // nil: a waiting job's reason is all there is to say
 	// Sessions lets people in; nil: there is no login page, and everybody is in.
@@ -45,7 +46,12 @@ type Route struct {
 	Method, Path string
 	Handler      Handler
 	Stay         Stay
+	// Form says that the handler reads a form: one of MaxForm bytes at most, which has come whole.
+	Form bool
 }
+
+// MaxForm bounds the forms of the pages, in bytes.
+const MaxForm = 16 << 10
 
 // Stay says whether a route's answers go on by themselves.
 type Stay int
@@ -71,7 +77,7 @@ const (
 	defaultPace       = time.Second
 )
 
-// New builds the pages. Source and Problem are needed, the rest may be zero.
+// New builds the pages. Source, Roster and Problem are needed, the rest may be zero.
 func New(cfg Config) *Pages {
 	if cfg.MaxStreams == 0 {
 		cfg.MaxStreams = defaultMaxStreams
@@ -88,7 +94,7 @@ func New(cfg Config) *Pages {
 // Routes lists what the pages answer, but for the form of the login page: see LogIn.
 func (p *Pages) Routes() []Route {
 	page := func(path string, h func(r *http.Request, param func(string) string) (view, error)) Route {
-		return Route{http.MethodGet, path, p.page(h), Brief}
+		return Route{http.MethodGet, path, p.page(h), Brief, false}
 	}
 	routes := []Route{
 		page("/", p.federation),
@@ -98,16 +104,22 @@ func (p *Pages) Routes() []Route {
 		page("/jobs/{id}", p.job),
 		page("/timeline", p.timeline),
 		page("/events", p.events),
-		{http.MethodPost, "/jobs/{id}/cancel", p.cancel, Brief},
-		{http.MethodGet, "/jobs/{id}/log", p.log, Follows},
-		{http.MethodGet, "/jobs/{id}/live", p.jobLive, Listens},
-		{http.MethodGet, "/events/stream", p.eventStream, Listens},
-		{http.MethodGet, "/live", p.live, Listens},
-		{http.MethodGet, "/contact", p.contact, Listens},
-		{http.MethodGet, "/assets/{name}", p.asset, Brief},
+		page("/members", p.members),
+		{http.MethodPost, "/members/invite", p.invite, Brief, true},
+		{http.MethodPost, "/members/propose", p.change(p.propose), Brief, true},
+		{http.MethodPost, "/members/invitations/{site}/revoke", p.change(p.revoke), Brief, false},
+		{http.MethodPost, "/members/motions/{number}/approve", p.voting(true), Brief, false},
+		{http.MethodPost, "/members/motions/{number}/reject", p.voting(false), Brief, false},
+		{http.MethodPost, "/jobs/{id}/cancel", p.cancel, Brief, false},
+		{http.MethodGet, "/jobs/{id}/log", p.log, Follows, false},
+		{http.MethodGet, "/jobs/{id}/live", p.jobLive, Listens, false},
+		{http.MethodGet, "/events/stream", p.eventStream, Listens, false},
+		{http.MethodGet, "/live", p.live, Listens, false},
+		{http.MethodGet, "/contact", p.contact, Listens, false},
+		{http.MethodGet, "/assets/{name}", p.asset, Brief, false},
 	}
 	if p.cfg.Sessions != nil {
-		routes = append(routes, page("/login", p.login), Route{http.MethodPost, "/logout", p.logOut, Brief})
+		routes = append(routes, page("/login", p.login), Route{http.MethodPost, "/logout", p.logOut, Brief, false})
 	}
 	return routes
 }

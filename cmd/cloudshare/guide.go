@@ -23,6 +23,7 @@ var guides embed.FS
 var guideTopics = []struct{ name, short string }{
 	{"user", "submit work, follow it, script it"},
 	{"operator", "run a site: join, lend, drain, back up, and what to do when …"},
+	{"threats", "who could do what to you: what holds, what does not, and what to do"},
 	{"concepts", "words, a job's way, the promises and what they rest on, fairness"},
 	{"policies", "whose turn it is: the policies and their knobs"},
 	{"simulator", "what the policies do to real workloads"},

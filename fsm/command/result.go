@@ -103,7 +103,7 @@ var codeTexts = [...]string{
 	NotFounded:     "the federation has not been founded",
 	VersionTooNew:  "a member's broker does not know that apply version: upgrade it",
 	OlderData: "the data directory is older than what the federation has seen of this site (was a backup put back?): " +
-		"start it with its newest data, or join with an empty directory under another name",
+		"start it with its newest data, or recover the site's key and come back on an empty directory (cloudshare guide operator, a wiped disk)",
 	PolicySites:  "the federation has more sites than that policy is for (SHAPLEY 12, CE 256): choose CE or ALONE",
 	TooManyTasks: "the site's open jobs have as many tasks as they may: wait until some end, or cancel some",
 	TooManyBytes: "the specs of the site's open jobs take as many bytes as they may: " +

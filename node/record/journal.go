@@ -72,7 +72,7 @@ func OpenWith(o journal.Options) (*Journal, error) {
 	j, err := journal.Open(o)
 	switch {
 	case journal.IsDamaged(err):
-		return nil, fmt.Errorf("open journal: %w: check the disk, set the data directory aside and join as a new site (cloudshare guide operator)", err)
+		return nil, fmt.Errorf("open journal: %w: check the disk, set the data directory aside and come back on an empty one as after a wiped disk (cloudshare guide operator)", err)
 	case errors.Is(err, journal.ErrInUse):
 		return nil, fmt.Errorf("open journal in %s: %w: stop that broker first", o.Dir, ErrDataInUse)
 	case err != nil:

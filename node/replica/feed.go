@@ -24,7 +24,7 @@ type Feed struct {
 	seq   uint64       // of the newest event
 	last  node.EventID // of the newest event, or where the feed begins
 	floor node.EventID // events at or before it are not held any more
-	// moved is the newest entry that did anything that is told of.
+	// moved is the newest entry that did anything that readers see.
 	moved uint64
 	// home numbers the newest home event; those of this feed are above first.
 	first, home uint64
@@ -55,6 +55,14 @@ func (f *Feed) add(events []fsm.Event) {
 		f.declines.handleEvent(e)
 	}
 	f.moved = events[len(events)-1].Index
+	f.signal()
+}
+
+// touch wakes those who wait for a change: an entry did something that has no event.
+func (f *Feed) touch(index uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.moved = index
 	f.signal()
 }
 
@@ -150,8 +158,8 @@ func (f *Feed) now() node.EventID {
 	return f.last
 }
 
-// Moved returns the newest entry that caused an event, and the number of the newest home
-// event.
+// Moved returns the newest entry that caused an event or changed what is pending or decided among the members, and the
+// number of the newest home event.
 func (f *Feed) Moved() (entry, home uint64) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

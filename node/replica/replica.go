@@ -88,6 +88,9 @@ func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
 	r.checkpoint(before)
 	r.date()
 	r.emitEvents()
+	if ofRoster(batch) {
+		r.feed.touch(r.state.Index())
+	}
 	r.tellRoster()
 	r.signal()
 	return results, nil

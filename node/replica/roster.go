@@ -1,7 +1,10 @@
 package replica
 
 import (
+	"slices"
+
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
@@ -58,4 +61,17 @@ func (r *Replica) Expelled(site string) (expelled bool) {
 		expelled = m.Banned
 	})
 	return expelled
+}
+
+// ofRoster reports whether a batch has a command about the members, their invitations or motions: those have no events.
+func ofRoster(b *command.Batch) bool {
+	return slices.ContainsFunc(b.Commands, func(c command.Command) bool {
+		switch c.Body.Kind() {
+		case command.KindInvite, command.KindRevoke, command.KindAdmit, command.KindRekey, command.KindMotion,
+			command.KindVote:
+			return true
+		default:
+			return false
+		}
+	})
 }

@@ -47,6 +47,12 @@ func TestRosterIsTold(t *testing.T) {
 	if want := []uint64{0, 1}; !slices.Equal(gossip, want) || len(told) != 2 || told[1].Gossip.Key != [32]byte{1} {
 		t.Errorf("generations %d, want %d; %+v", gossip, want, told)
 	}
+	// What has no event wakes those who look at the members all the same.
+	before, _ := r.Feed().Moved()
+	apply(command.ID{Site: "a", Incarnation: 1, Seq: 2}, &command.Invite{Site: "b", Key: signature.Key{2}, ForMs: 60_000})
+	if moved, _ := r.Feed().Moved(); moved != r.Index() || moved == before {
+		t.Errorf("moved in %d, was %d, and the entry is %d", moved, before, r.Index())
+	}
 	var snapshot bytes.Buffer
 	s, err := r.Snapshot()
 	if err == nil {

@@ -23,6 +23,7 @@ const (
 var paths = map[string]string{
 	"federation": "/", "fairness": "/fairness", "queue": "/queue", "jobs": "/jobs", "search": "/jobs?q=frame+77", "nothing": "/jobs?q=nowhere",
 	"job": "/jobs/site-070.1000", "waiting": "/jobs/site-100.1000", "timeline": "/timeline", "long-timeline": "/timeline?last=24h", "events": "/events",
+	"members": "/members",
 }
 
 func serveFixture(t *testing.T) string {

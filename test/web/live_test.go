@@ -109,7 +109,7 @@ func TestLiveFederation(t *testing.T) {
 	b.await("the end", contains(".head .state", "cancelled"))
 	b.await("the log's end", contains("#log-state", "ended"))
 
-	for _, path := range []string{"/", "/fairness", "/queue", "/timeline", "/events", "/jobs"} {
+	for _, path := range []string{"/", "/fairness", "/queue", "/timeline", "/events", "/members", "/jobs"} {
 		b.visit(site.URL.String() + path)
 		b.await("the dot at "+path, dot+` === "yes"`)
 		b.shoot("live" + strings.ReplaceAll(path, "/", "-"))

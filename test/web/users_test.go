@@ -104,7 +104,7 @@ func TestPhone(t *testing.T) {
 	if at := read[int](b, `document.querySelector(".wide.now").scrollLeft`); at != 0 {
 		t.Errorf("a reader who looked at the beginning was taken to %d", at)
 	}
-	for _, path := range []string{"/", "/fairness", "/queue", "/jobs", "/jobs/site-002.502"} {
+	for _, path := range []string{"/", "/fairness", "/queue", "/jobs", "/jobs/site-002.502", "/members"} {
 		b.visit(url + path)
 		if wide := read[[]string](b, `[...document.querySelectorAll("table.cards tr, table.cards td, table.cards th")].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.outerHTML.slice(0, 100))`); len(wide) > 0 {
 			t.Errorf("%s: %d cells are out of sight, such as %s", path, len(wide), wide[0])

@@ -180,9 +180,23 @@
   document.addEventListener("htmx:afterSwap", (e) => {
     if (e.target.id === "fresh") place(e.target);
     localTimes(e.target);
+    copyable(e.target);
   });
   document.addEventListener("change", (e) => {
     if (e.target.matches("select[data-go]")) e.target.form.requestSubmit();
+  });
+  // What is to be copied: where the browser lets nobody write to the clipboard (a page of plain HTTP, off loopback),
+  // there is no button, and the text can be selected.
+  function copyable(root) {
+    if (!navigator.clipboard) return;
+    for (const b of root.querySelectorAll("button[data-copy]")) b.hidden = false;
+  }
+  document.addEventListener("click", (e) => {
+    const button = e.target.closest("button[data-copy]");
+    if (!button) return;
+    const before = button.dataset.text ||= button.textContent;
+    navigator.clipboard.writeText(button.dataset.copy).then(() => { button.textContent = "Copied"; }, () => { button.textContent = "Not copied"; })
+      .then(() => setTimeout(() => { button.textContent = before; }, 2000));
   });
   document.addEventListener("keydown", (e) => {
     if (e.key !== "/" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
@@ -190,6 +204,7 @@
     if (field) { e.preventDefault(); setTimeout(() => { field.focus(); field.select(); }); }
   });
   localTimes(document);
+  copyable(document);
   place(document);
   const here = document.querySelector("nav [aria-current]"); // the menu of a phone is wider than its screen
   if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - 40;

@@ -14,7 +14,7 @@ import (
 // Config has pages of a fixture, with its history and its clock.
 func Config(b *Broker) web.Config {
 	return web.Config{
-		Source: b, History: History{b}, Version: "test", Problem: Problem, Pace: 20 * time.Millisecond,
+		Source: b, Roster: b, History: History{b}, Version: "test", Problem: Problem, Pace: 20 * time.Millisecond,
 		Now: func() time.Time { return b.Now },
 	}
 }

@@ -30,6 +30,10 @@ type Broker struct {
 	Waiting  []fsm.QueueView
 	Policy   command.Params
 	NotReady error
+	// MemberList is fixed; what is pending changes.
+	MemberList     []node.Member
+	InvitationList []node.Invitation
+	MotionList     []node.Motion
 	// Outdated is why the state is not known yet, nil = it is.
 	Outdated atomic.Pointer[error]
 	// Old is the state's freshness, nil = just confirmed.
@@ -71,6 +75,7 @@ func New(sites, jobs int) *Broker {
 		}
 	}
 	b.Account = ledger(sites)
+	b.enroll(sites)
 	b.jobs = make([]node.Job, 0, jobs)
 	for i := range jobs {
 		b.jobs = append(b.jobs, b.jobAt(i, sites, jobs))

@@ -49,7 +49,7 @@ func TestADamagedStoreIsAnError(t *testing.T) {
 	if !errors.Is(err, boltfile.ErrDamaged) {
 		t.Fatalf("%v, want ErrDamaged", err)
 	}
-	for _, part := range []string{path, "page ", "join as a new site"} {
+	for _, part := range []string{path, "page ", "come back on an empty one"} {
 		if !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q is not one line with %q", err, part)
 		}

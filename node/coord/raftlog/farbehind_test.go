@@ -35,7 +35,7 @@ func TestFarBehindIsSetAside(t *testing.T) {
 	out := &lines{}
 	behind := c.reopen(t, "c", func(cfg *Config) { cfg.Logger = zerolog.New(out) })
 	await(t, "the line with the remedy", func() bool {
-		return out.count("set this broker's data directory aside and join as a new site") > 0
+		return out.count("set this broker's data directory aside and come back on an empty one") > 0
 	})
 	term := c.leader(t).raft.CurrentTerm()
 	if _, err := a.Sync(patience(t)); err != nil || behind.Status().CaughtUp ||

@@ -93,7 +93,7 @@ func (l lineage) admits(o lineage, addr string) error {
 		return fmt.Errorf("%w: this member is still of epoch %d, not %d: it is to follow (cloudshare recover --follow)", ErrEpoch, l.epoch, o.epoch)
 	}
 	return fmt.Errorf("%w: two sites were recovered into epoch %d, each by itself: keep one of them and its followers; "+
-		"the others join it with empty data under new names", ErrEpoch, l.epoch)
+		"the others come back to it on empty data by cloudshare invite --again", ErrEpoch, l.epoch)
 }
 
 // leftBehindError says that a member's data was left behind by epoch later, and what to do.

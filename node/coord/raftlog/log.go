@@ -59,7 +59,7 @@ type Log struct {
 // remedyDiffers says how to go on behind a stop. The log of entries is kept: a
 // member that forgot what it has acknowledged must not vote under its name.
 const remedyDiffers = "then start the broker again: it rebuilds its state from its own log, and compares it; " +
-	"if it stops again, move its data directory away, too, and join with an empty one under a new name (cloudshare broker --join HOST:PORT --site NAME)"
+	"if it stops again, move its data directory away, too, and come back on an empty one as after a wiped disk (cloudshare guide operator)"
 
 var (
 	_ coord.Log       = (*Log)(nil)

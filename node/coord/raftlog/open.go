@@ -67,7 +67,7 @@ func (l *Log) open(ctx context.Context) error {
 			return err
 		}
 	} else if !l.cfg.Bootstrap && len(l.cfg.Join) == 0 {
-		return fmt.Errorf("%w: %s: start it with --bootstrap to found a federation, or --join HOST:PORT to enter one",
+		return fmt.Errorf("%w: %s: start it with --bootstrap to found a federation, or --join @FILE, with an invitation, to enter one",
 			ErrNoData, l.cfg.Dir)
 	}
 	if err = l.listen(); err != nil {

@@ -257,7 +257,7 @@ func (v *Survey) checkLoss() error {
 		return fmt.Errorf("%w: %s is the only voter: start its broker", ErrNoLoss, v.Site)
 	case alive > voters/2 && v.Unfinished:
 		return fmt.Errorf("%w: %d of %d former voters are there again (%v answer): stop them for good to go on with the recovery, "+
-			"or leave this data and join them with empty data under a new name", ErrNoLoss, alive, voters, answer)
+			"or leave this data and come back to them on empty data as after a wiped disk (cloudshare guide operator)", ErrNoLoss, alive, voters, answer)
 	case alive > voters/2:
 		return fmt.Errorf("%w: %d of %d voters are there (%v answer): start this broker, too", ErrNoLoss, alive, voters, answer)
 	}

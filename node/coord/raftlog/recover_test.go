@@ -241,3 +241,29 @@ func TestNoEpochIsOrdered(t *testing.T) {
 		t.Errorf("a forwarded one was answered with %d", o)
 	}
 }
+
+// Found by hand: a site that was invited after a recovery, and so knew the federation before it had data, was told that
+// its empty folder was of the epoch before.
+func TestInvitedAfterARecovery(t *testing.T) {
+	c, _ := lostQuorum(t)
+	if err := Recover(patience(t), c.offline("c", ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	lead := c.open(t, "c")
+	register(t, lead)
+	cfg := c.config("e", coordtest.NewMachine())
+	cfg.Federation = c.fed
+	e, err := Open(patience(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(t, e)
+	if e.Lineage() != lead.Lineage() {
+		t.Errorf("lineage %x, not %x", e.Lineage(), lead.Lineage())
+	}
+	cfg = c.config("f", coordtest.NewMachine())
+	cfg.Federation = [16]byte{9}
+	_, err = Open(patience(t), cfg)
+	wants(t, err, coord.ErrForeign)
+	closed(t, e, lead)
+}

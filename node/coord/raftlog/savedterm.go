@@ -24,7 +24,7 @@ func checkTerm(s *store.Store, dir string) error {
 	if err != nil || !transport.IsAbsurdTerm(term) {
 		return nil //nolint:nilerr // raft reads it again, and says so
 	}
-	return fmt.Errorf("%w: %d in %s, and no election goes on from there: if other voters run, set the directory aside and join as a new site; "+
+	return fmt.Errorf("%w: %d in %s, and no election goes on from there: if other voters run, set the directory aside and come back on an empty one as after a wiped disk (cloudshare guide operator); "+
 		"if all voters say this, stop them, run cloudshare recover on one, and --follow on the others (cloudshare guide operator)", ErrTerm, term, dir)
 }
 

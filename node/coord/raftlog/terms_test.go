@@ -151,7 +151,7 @@ func TestAbsurdTermOnDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.openErr(t, "a", ErrTerm, func(*Config) {}, a.cfg.Dir, "cloudshare recover", "join as a new site")
+	c.openErr(t, "a", ErrTerm, func(*Config) {}, a.cfg.Dir, "cloudshare recover", "come back on an empty one")
 	for _, crash := range []string{"mark", "rewrite", "prune", "term"} { // a crash behind the last found nothing to recover from
 		wants(t, Recover(patience(t), c.offline("a", crash), 0), errCrash)
 	}

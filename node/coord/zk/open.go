@@ -78,7 +78,7 @@ func (l *Log) open(ctx context.Context) error {
 			return err
 		}
 	case !l.cfg.Bootstrap && !l.cfg.Join:
-		return fmt.Errorf("%w: %s: start it with --bootstrap to found a federation, or --join to enter one", ErrNoData, l.cfg.Dir)
+		return fmt.Errorf("%w: %s: start it with --bootstrap to found a federation, or --join @FILE, with an invitation, to enter one", ErrNoData, l.cfg.Dir)
 	}
 	if err = l.Listen(l.t.handshake); err != nil {
 		return err

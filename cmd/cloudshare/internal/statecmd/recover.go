@@ -75,7 +75,7 @@ data of stopped brokers, and changes nothing without --yes.
    lease and the margin, or --hold if tasks had stop bounds longer than that.
 4. On each of the others run it with --follow, the peer address of that broker,
    and --yes, and start them. Their own jobs that nobody else knew come with
-   them. Sites whose data are lost join with empty data under new names.
+   them. Sites whose data are lost come back on empty data by cloudshare invite --again.
 
 What only the lost voters knew is gone: the newest jobs may be unknown, and the
 newest ends forgotten, so that tasks run again. If it is interrupted, run it

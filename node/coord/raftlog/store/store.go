@@ -59,7 +59,7 @@ var (
 func Open(dir string) (Disk, error) {
 	s, err := openLogStore(dir, 0)
 	if journal.IsDamaged(err) {
-		return nil, fmt.Errorf("%w: check the disk, set the data directory aside and join as a new site: "+
+		return nil, fmt.Errorf("%w: check the disk, set the data directory aside and come back on an empty one as after a wiped disk (cloudshare guide operator): "+
 			"the other voters have the log (cloudshare guide operator)", err)
 	}
 	if err != nil {

@@ -56,7 +56,7 @@ func (g *termGuard) check(ours, theirs uint64, fresh bool, now time.Time) error 
 		return nil
 	case theirs-ours > MaxAhead:
 		return fmt.Errorf("%w %d: more than %d ahead of this broker's %d: if the federation is really there, "+
-			"set this broker's data directory aside and join as a new site", ErrAbsurdTerm, theirs, MaxAhead, ours)
+			"set this broker's data directory aside and come back on an empty one as after a wiped disk (cloudshare guide operator)", ErrAbsurdTerm, theirs, MaxAhead, ours)
 	case now.Before(g.jump):
 		return fmt.Errorf("%w %d: the second jump within %v, this broker is in term %d", ErrAbsurdTerm, theirs, jumpEvery, ours)
 	}

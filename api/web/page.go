@@ -18,8 +18,10 @@ var templateFiles embed.FS
 // templates holds one set per page: each defines "title" and "body".
 var templates = func() map[string]*template.Template {
 	sets := map[string]*template.Template{}
-	for _, name := range []string{"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "members", "invited", "docs",
-		"problem", "login"} {
+	for _, name := range []string{
+		"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "members", "invited", "docs",
+		"problem", "login",
+	} {
 		sets[name] = template.Must(template.New("layout.html").Funcs(words).ParseFS(templateFiles,
 			"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	}

@@ -32,9 +32,19 @@ type policyField struct {
 // parameters are all that a policy is made of, but for what the simulator alone sets.
 func parameters(p command.Params) []policyField {
 	return []policyField{
-		{"policy", p.Policy}, {"running", p.Running}, {"prefer_own", p.PreferOwn}, {"fixed_order", p.FixedOrder},
-		{"reserve_after_ms", p.ReserveAfterMs}, {"retain_ms", p.RetainMs}, {"retain_jobs", p.RetainJobs},
-		{"departure_ms", p.DepartureMs}, {"rate_cpu", p.RateCPU}, {"rate_mem", p.RateMem}, {"rate_gpu", p.RateGPU},
-		{"quantum_ms", p.QuantumMs}, {"lease_ms", p.LeaseMs}, {"margin_ms", p.MarginMs},
+		{"policy", p.Policy},
+		{"running", p.Running},
+		{"prefer_own", p.PreferOwn},
+		{"fixed_order", p.FixedOrder},
+		{"reserve_after_ms", p.ReserveAfterMs},
+		{"retain_ms", p.RetainMs},
+		{"retain_jobs", p.RetainJobs},
+		{"departure_ms", p.DepartureMs},
+		{"rate_cpu", p.RateCPU},
+		{"rate_mem", p.RateMem},
+		{"rate_gpu", p.RateGPU},
+		{"quantum_ms", p.QuantumMs},
+		{"lease_ms", p.LeaseMs},
+		{"margin_ms", p.MarginMs},
 	}
 }

@@ -34,7 +34,12 @@ func (l *refusing) Propose(_ context.Context, cmds ...command.Command) ([]comman
 func TestVerdictsOfAFormerLeader(t *testing.T) {
 	p := newProcess(zerolog.Nop(), func(err error) error { return err })
 	o := &proposer{process: p, order: &refusing{calls: make(chan []command.Command, 16)}}
-	own := []command.Body{&command.Suspect{Site: "b", On: true}, &command.Raise{Version: 2}, &command.GossipKey{}, &command.SiteLost{}}
+	own := []command.Body{
+		&command.Suspect{Site: "b", On: true},
+		&command.Raise{Version: 2},
+		&command.GossipKey{},
+		&command.SiteLost{},
+	}
 	cmds := []command.Command{{ID: command.ID{Site: "a", Seq: 9}, Body: &command.Offer{}}}
 	for i, body := range own {
 		cmds = append(cmds, command.Command{ID: command.ID{Site: "a", Seq: uint64(i + 1)}, Body: body})

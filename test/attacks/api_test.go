@@ -77,7 +77,8 @@ func TestGuessedTokens(t *testing.T) {
 		guess := fmt.Sprintf("Bearer cst_%026d", i)
 		seen[request(t, shared.Sites[0], "GET", "/v1/status", "", "Authorization", guess).StatusCode]++
 		if i%10 == 0 {
-			if res := request(t, shared.Sites[0], "GET", "/v1/status", "", bearer(t, shared.Sites[0])...); res.StatusCode != http.StatusOK {
+			res := request(t, shared.Sites[0], "GET", "/v1/status", "", bearer(t, shared.Sites[0])...)
+			if res.StatusCode != http.StatusOK {
 				t.Errorf("the right one: %d", res.StatusCode)
 			}
 		}
@@ -87,7 +88,8 @@ func TestGuessedTokens(t *testing.T) {
 	}
 }
 
-// TestForeignPages: a page whose name was made to point here, and one elsewhere that sends a form, have nothing done, even
+// TestForeignPages: a page whose name was made to point here, and one elsewhere that sends a form, have nothing done,
+// even
 // with the operator's token.
 func TestForeignPages(t *testing.T) {
 	attacked(t)
@@ -101,12 +103,20 @@ func TestForeignPages(t *testing.T) {
 			}
 		}
 	}
-	forms := []string{"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "cross-site", "Origin", "http://evil.example"}
+	forms := []string{
+		"Content-Type",
+		"application/x-www-form-urlencoded",
+		"Sec-Fetch-Site",
+		"cross-site",
+		"Origin",
+		"http://evil.example",
+	}
 	jsons := []string{"Content-Type", "application/json", "Origin", "http://evil.example"}
 	for _, target := range []string{"/v1/jobs", "/v1/cancel?state=queued", "/v1/motions", "/v1/drain", "/jobs/site-1.1/cancel", "/login", "/logout", "/members/ban"} {
 		for _, header := range [][]string{forms, jsons, append(jsons, "Sec-Fetch-Site", "same-site")} {
 			res := request(t, shared.Sites[0], "POST", target, `{"command":["true"]}`, append(header, token...)...)
-			if res.StatusCode != http.StatusForbidden && res.StatusCode != http.StatusNotFound && res.StatusCode != http.StatusMethodNotAllowed {
+			if res.StatusCode != http.StatusForbidden && res.StatusCode != http.StatusNotFound &&
+				res.StatusCode != http.StatusMethodNotAllowed {
 				t.Errorf("%s by %v: %d", target, header, res.StatusCode)
 			}
 		}
@@ -132,8 +142,13 @@ func TestBrokersAskLittle(t *testing.T) {
 			continue
 		}
 		method, path, _ := strings.Cut(op, " ")
-		_, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: site-1\r\n%s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
-			method, path, strings.Join(bearer(t, shared.Sites[0]), ": "))
+		_, err := fmt.Fprintf(
+			conn,
+			"%s %s HTTP/1.1\r\nHost: site-1\r\n%s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+			method,
+			path,
+			strings.Join(bearer(t, shared.Sites[0]), ": "),
+		)
 		must(t, err)
 		res, err := http.ReadResponse(in, nil)
 		if err != nil {

@@ -25,7 +25,10 @@ func TestBannedSite(t *testing.T) {
 	who.register(t, command.Addresses{})
 	var open []intruder.Conn
 	for _, s := range shared.Sites {
-		for _, k := range []relay.Kind{relay.KindForward, relay.KindJoin, relay.KindCompare, relay.KindHTTP, relay.KindEnroll} {
+		for _, k := range []relay.Kind{
+			relay.KindForward, relay.KindJoin, relay.KindCompare, relay.KindHTTP,
+			relay.KindEnroll,
+		} {
 			conn, err := who.Dial(within(t), peerOf(t, s), k)
 			must(t, err)
 			defer conn.Close()
@@ -67,7 +70,10 @@ func TestBannedSite(t *testing.T) {
 				return nil
 			})
 		}
-		if _, err := who.Asking().Roster(within(t), relay.Peer{Addr: peerOf(t, s).Addr}, who.Group); !errors.Is(err, relay.ErrBanned) {
+		if _, err := who.Asking().Roster(within(t), relay.Peer{Addr: peerOf(t, s).Addr}, who.Group); !errors.Is(
+			err,
+			relay.ErrBanned,
+		) {
 			t.Errorf("it is told who the members are at %s: %v", s.Name, err)
 		}
 	}
@@ -77,7 +83,8 @@ func TestBannedSite(t *testing.T) {
 	}
 }
 
-// TestBannedSiteUsesNoInvitation: neither its own admission, sent again, nor an invitation that it has made lets anybody in.
+// TestBannedSiteUsesNoInvitation: neither its own admission, sent again, nor an invitation that it has made lets
+// anybody in.
 func TestBannedSiteUsesNoInvitation(t *testing.T) {
 	attacked(t)
 	_, v := invited(t, "rogue", map[string]any{"vote": false})

@@ -58,7 +58,9 @@ func forgeries(t *testing.T, victim *testbed.Site) map[command.Kind]command.Body
 	for _, b := range []command.Body{
 		&command.Genesis{Federation: [16]byte{1}, Params: params, Founder: signature.Key(key.Public())},
 		&command.Register{Node: key.Public().Node(), Boot: [16]byte{1}, MaxVersion: fsm.Version},
-		&command.Submit{Jobs: []command.JobSpec{{Num: 1 << 40, Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1}}},
+		&command.Submit{Jobs: []command.JobSpec{{
+			Num: 1 << 40, Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1,
+		}}},
 		&command.Offer{Version: 1 << 40},
 		&command.Started{Attempts: []command.StartedAttempt{{AttemptRef: ref}}},
 		&command.Complete{Attempts: []command.Ended{{AttemptRef: ref, Ran: true, RunMs: 1}}},
@@ -83,7 +85,8 @@ func forgeries(t *testing.T, victim *testbed.Site) map[command.Kind]command.Body
 		&command.Vote{Motion: 1, Yes: true},
 		&command.GossipKey{Term: st.Term, Generation: 2, Key: [32]byte{7}},
 	} {
-		if c := (command.Command{ID: command.ID{Site: victim.Name, Incarnation: 1, Seq: 1}, Body: b}); c.Validate() != nil {
+		c := command.Command{ID: command.ID{Site: victim.Name, Incarnation: 1, Seq: 1}, Body: b}
+		if c.Validate() != nil {
 			t.Fatalf("%T: %v", b, c.Validate())
 		}
 		bodies[b.Kind()] = b
@@ -136,7 +139,8 @@ func TestOwnWordsAboutOthers(t *testing.T) {
 	attacked(t)
 	who, victim := mallory(t), shared.Sites[1]
 	leaders := map[command.Kind]bool{
-		command.KindSiteLost: true, command.KindSuspect: true, command.KindRaise: true, command.KindRecover: true, command.KindGossipKey: true,
+		command.KindSiteLost: true, command.KindSuspect: true, command.KindRaise: true, command.KindRecover: true,
+		command.KindGossipKey: true,
 	}
 	all := forgeries(t, victim)
 	for kind, body := range all {
@@ -176,9 +180,12 @@ func TestMotionsOfOneMember(t *testing.T) {
 	params.DepartureMs++
 	rebound := signature.Key(identity.Generate().Public())
 	for _, m := range []command.Motion{
-		{What: command.MotionBan, Site: "site-1"}, {What: command.MotionNoElector, Site: "site-2"},
-		{What: command.MotionElector, Site: who.Site}, {What: command.MotionRebind, Site: "site-3", Key: rebound},
-		{What: command.MotionForget, Site: "site-1"}, {What: command.MotionPolicy, Params: &params},
+		{What: command.MotionBan, Site: "site-1"},
+		{What: command.MotionNoElector, Site: "site-2"},
+		{What: command.MotionElector, Site: who.Site},
+		{What: command.MotionRebind, Site: "site-3", Key: rebound},
+		{What: command.MotionForget, Site: "site-1"},
+		{What: command.MotionPolicy, Params: &params},
 	} {
 		_, err := who.order(t, who.own(&m))
 		must(t, err)

@@ -45,7 +45,8 @@ func (s *shown) certificate(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: s.key}
 }
 
-// greetBy handshakes as a TLS client of these settings, greets as a site, and returns the answer's first byte; 0: none came.
+// greetBy handshakes as a TLS client of these settings, greets as a site, and returns the answer's first byte; 0: none
+// came.
 func greetBy(t *testing.T, s *testbed.Site, site string, settings *tls.Config) byte {
 	t.Helper()
 	settings.InsecureSkipVerify = true
@@ -86,7 +87,8 @@ const (
 	unknownKey = 4
 )
 
-// TestHandshakesOfOthers: neither older TLS, nor another protocol, nor another kind of key, nor none gets an answer, and
+// TestHandshakesOfOthers: neither older TLS, nor another protocol, nor another kind of key, nor none gets an answer,
+// and
 // a member's name in a certificate is no member's key.
 func TestHandshakesOfOthers(t *testing.T) {
 	attacked(t)
@@ -123,7 +125,8 @@ func TestHandshakesOfOthers(t *testing.T) {
 	}
 }
 
-// TestClocksDoNotMatter: whatever dates a member's certificate has, its key counts; and whatever dates a stranger's has.
+// TestClocksDoNotMatter: whatever dates a member's certificate has, its key counts; and whatever dates a stranger's
+// has.
 func TestClocksDoNotMatter(t *testing.T) {
 	attacked(t)
 	now := time.Now()

@@ -41,7 +41,7 @@ func admit(t *testing.T, name string) *hostile {
 // theMallory is one such member for all tests that do not care about its state.
 var theMallory *hostile
 
-// mallory returns it, registered anew: its lease may have ended.
+// mallory returns it, registered again: its lease may have ended.
 func mallory(t *testing.T) *hostile {
 	t.Helper()
 	if theMallory == nil {
@@ -76,7 +76,11 @@ func (h *hostile) order(t *testing.T, commands ...command.Command) (relay.Outcom
 // own is a command of its own.
 func (h *hostile) own(body command.Body) command.Command {
 	h.seq++
-	return command.Command{ID: command.ID{Site: h.Site, Incarnation: h.incarnation, Seq: h.seq}, Ack: h.seq - 1, Body: body}
+	return command.Command{
+		ID:   command.ID{Site: h.Site, Incarnation: h.incarnation, Seq: h.seq},
+		Ack:  h.seq - 1,
+		Body: body,
+	}
 }
 
 // register introduces it as a broker that starts, at some addresses.

@@ -86,7 +86,8 @@ func TestInvitationExpires(t *testing.T) {
 	}
 }
 
-// TestInvitationsOfOthers: a text for another federation, of a key that nobody knows, or with another name admits nobody.
+// TestInvitationsOfOthers: a text for another federation, of a key that nobody knows, or with another name admits
+// nobody.
 func TestInvitationsOfOthers(t *testing.T) {
 	attacked(t)
 	_, good := invited(t, "wanted", map[string]any{"vote": false})
@@ -109,7 +110,8 @@ func TestInvitationsOfOthers(t *testing.T) {
 	}
 }
 
-// TestMistypedInvitation: a broker that is given a damaged text says so in a line that holds none of it, and asks nobody.
+// TestMistypedInvitation: a broker that is given a damaged text says so in a line that holds none of it, and asks
+// nobody.
 func TestMistypedInvitation(t *testing.T) {
 	attacked(t)
 	token, _ := invited(t, "typo", map[string]any{"vote": false})
@@ -125,8 +127,22 @@ func TestMistypedInvitation(t *testing.T) {
 		if text == token {
 			continue // two equal letters
 		}
-		out := brokerFails(t, text, "--site", "typo", "--data-dir", t.TempDir()+"/new", "--http", solo.FreeAddress(t), "--peer", solo.FreeAddress(t), "--join", "-")
-		if strings.Count(out, "\n") != 1 || !strings.Contains(out, "invitation") || len(text) > 20 && strings.Contains(out, text[4:20]) {
+		out := brokerFails(
+			t,
+			text,
+			"--site",
+			"typo",
+			"--data-dir",
+			t.TempDir()+"/new",
+			"--http",
+			solo.FreeAddress(t),
+			"--peer",
+			solo.FreeAddress(t),
+			"--join",
+			"-",
+		)
+		if strings.Count(out, "\n") != 1 || !strings.Contains(out, "invitation") ||
+			len(text) > 20 && strings.Contains(out, text[4:20]) {
 			t.Errorf("%s:\n%s", what, out)
 		}
 	}

@@ -107,12 +107,16 @@ func TestHopsOfClients(t *testing.T) {
 	attacked(t)
 	ref := running(t, shared.Sites[1])
 	for _, header := range [][]string{
-		{wire.HeaderHops, "2"}, {wire.HeaderMeans, "site-3/00000000-0000-0000-0000-000000000000"}, {wire.HeaderHere, "true"},
-		{wire.HeaderVia, "site-3"}, {wire.HeaderSite, "site-3"},
+		{wire.HeaderHops, "2"},
+		{wire.HeaderMeans, "site-3/00000000-0000-0000-0000-000000000000"},
+		{wire.HeaderHere, "true"},
+		{wire.HeaderVia, "site-3"},
+		{wire.HeaderSite, "site-3"},
 	} {
 		res := request(t, shared.Sites[0], "GET", "/v1/jobs/"+ref.Job.String()+"/logs?task=0", "",
 			append(header, bearer(t, shared.Sites[0])...)...)
-		if res.StatusCode != http.StatusOK || res.Header.Get(wire.HeaderSite) != "site-2" && res.Header.Get(wire.HeaderSite) != "site-1" {
+		if res.StatusCode != http.StatusOK ||
+			res.Header.Get(wire.HeaderSite) != "site-2" && res.Header.Get(wire.HeaderSite) != "site-1" {
 			t.Errorf("%v: %d %v", header, res.StatusCode, res.Header)
 		}
 		res = request(t, shared.Sites[0], "GET", "/v1/status", "", header...)

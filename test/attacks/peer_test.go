@@ -57,7 +57,9 @@ func TestEntriesOfAHigherTerm(t *testing.T) {
 				ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("site-2"), Addr: []byte("site-2@127.0.0.1:1"),
 			}
 			id, at := raft.ServerID(s.Name), raft.ServerAddress(to.Addr)
-			forged := []*raft.Log{{Index: before.Index + 1, Term: math.MaxUint64, Type: raft.LogCommand, Data: []byte("forged")}}
+			forged := []*raft.Log{{
+				Index: before.Index + 1, Term: math.MaxUint64, Type: raft.LogCommand, Data: []byte("forged"),
+			}}
 			err := trans.AppendEntries(id, at, &raft.AppendEntriesRequest{
 				RPCHeader: header, Term: math.MaxUint64, Entries: forged, LeaderCommitIndex: math.MaxUint64,
 			}, new(raft.AppendEntriesResponse))
@@ -106,13 +108,20 @@ func TestUndecodableCommands(t *testing.T) {
 func TestGarbageOfMembers(t *testing.T) {
 	attacked(t)
 	junk := [][]byte{
-		{}, {0, 0, 0, 0}, {0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 1, 99}, {0, 0, 0, 2, 1, 1}, {0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0, 0, 1},
-		append([]byte{0, 0, 1, 0}, make([]byte, 256)...), []byte("GET / HTTP/1.1\r\n\r\n\x00\xff"), {0, 0, 0, 5, 3, 1, 0xff, 0xff, 1},
+		{},
+		{0, 0, 0, 0},
+		{0xff, 0xff, 0xff, 0xff},
+		{0, 0, 0, 1, 99},
+		{0, 0, 0, 2, 1, 1},
+		{0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0, 0, 1},
+		append([]byte{0, 0, 1, 0}, make([]byte, 256)...), []byte("GET / HTTP/1.1\r\n\r\n\x00\xff"),
+		{0, 0, 0, 5, 3, 1, 0xff, 0xff, 1},
 		[]byte("\x00\x00\x00\x02{}"), []byte("\x00\x00\x00\x04null"), []byte("\x00\x00\x00\x0f{\"who\":\"maybe\"}"),
 	}
 	for _, s := range shared.Sites {
 		for _, k := range []relay.Kind{
-			relay.KindForward, relay.KindJoin, relay.KindEnroll, relay.KindCompare, relay.KindHTTP, relay.KindFeed, 0, 99,
+			relay.KindForward, relay.KindJoin, relay.KindEnroll, relay.KindCompare, relay.KindHTTP, relay.KindFeed,
+			0, 99,
 		} {
 			for _, b := range junk {
 				conn, err := mallorysOwn(t).Dial(within(t), peerOf(t, s), k)

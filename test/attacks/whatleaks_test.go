@@ -31,7 +31,8 @@ func TestInvitationInTheCommandLine(t *testing.T) {
 	must(t, shared.Sites[0].Propose(within(t), "ban", "shown", shared.Sites[1]))
 }
 
-// TestNoSecretLeaks: after all that the tests have done, no token and no invitation stands in a log, in what the state and
+// TestNoSecretLeaks: after all that the tests have done, no token and no invitation stands in a log, in what the state
+// and
 // the journals keep, or in the command line or environment of a process.
 func TestNoSecretLeaks(t *testing.T) {
 	attacked(t)

@@ -46,13 +46,18 @@ func otherName(ctx context.Context, r *run) error {
 	defer beats.Wait()
 	defer leave()
 	for i, m := range rest {
-		layer, err := hostile(r.stranger(), rest[1-i], relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)}, fed)
+		to := relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)}
+		layer, err := hostile(r.stranger(), rest[1-i], to, fed)
 		if err != nil {
 			return err
 		}
 		beats.Go(func() { keepLeading(crowd, layer, dead.Name, st.Term) })
 	}
-	r.say("a thief of keys says to the others that %s leads term %d, to each by the key of the other one", dead.Name, st.Term)
+	r.say(
+		"a thief of keys says to the others that %s leads term %d, to each by the key of the other one",
+		dead.Name,
+		st.Term,
+	)
 	if err = sleep(ctx, lag); err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ func TestBan(t *testing.T) {
 		return err
 	})
 	await(t, "its broker says why it waits", func() error {
-		if err := banned.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "expelled") && !strings.Contains(err.Error(), "banned") {
+		if err := banned.Ready(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "expelled") && !strings.Contains(err.Error(), "banned") {
 			return fmt.Errorf("/readyz: %w", err)
 		}
 		return nil

@@ -23,7 +23,8 @@ func TestKeyRotation(t *testing.T) {
 	before := keyOf(t, fed.Sites[0], s.Name)
 	own := submit(t, s, testbed.Spec{Command: []string{"true"}}).ID
 	awaitEnd(t, s, own)
-	if code, out, errs := cli(t, s, "key", "rotate", "--data-dir", filepath.Join(s.Dir, "data")); code != 0 || strings.Contains(out, before) {
+	if code, out, errs := cli(t, s, "key", "rotate", "--data-dir", filepath.Join(s.Dir, "data")); code != 0 ||
+		strings.Contains(out, before) {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
 	}
 	if after := keyOf(t, fed.Sites[0], s.Name); after == before {
@@ -40,7 +41,8 @@ func TestKeyRotation(t *testing.T) {
 	agree(t, fed)
 }
 
-// TestKeyRecovery: a site loses its disk, key and all, but not its recovery key: it comes back under its name on an empty
+// TestKeyRecovery: a site loses its disk, key and all, but not its recovery key: it comes back under its name on an
+// empty
 // folder. Its old key opens nothing any more.
 func TestKeyRecovery(t *testing.T) {
 	t.Parallel()
@@ -50,7 +52,8 @@ func TestKeyRecovery(t *testing.T) {
 	if code != 0 || strings.Count(recovery, "\n") != 1 {
 		t.Fatalf("exit %d\n%s%s", code, recovery, errs)
 	}
-	if code, _, errs := cli(t, two.Site, "key", "backup", "--data-dir", two.Dir); code != 5 || !strings.Contains(errs, "no other replaces it") {
+	if code, _, errs := cli(t, two.Site, "key", "backup", "--data-dir", two.Dir); code != 5 ||
+		!strings.Contains(errs, "no other replaces it") {
 		t.Errorf("a second one: exit %d\n%s", code, errs)
 	}
 	stolen := networkOf(t, two.Dir)
@@ -65,7 +68,19 @@ func TestKeyRecovery(t *testing.T) {
 	must(t, os.WriteFile(again, []byte(text), 0o600))
 	back := solo.Prepare(t, two.Site.Name, slices.Concat(backend(t), []string{"--cores", "1", "--join", "@" + again})...)
 	wantCommand(t, 2, []string{"both read from standard input"}, "key", "recover", "--data-dir", back.Dir, "--join", "-")
-	wantCommand(t, 0, []string{"Start its broker now"}, "key", "recover", "--data-dir", back.Dir, "--join", "@"+again, "--file", file)
+	wantCommand(
+		t,
+		0,
+		[]string{"Start its broker now"},
+		"key",
+		"recover",
+		"--data-dir",
+		back.Dir,
+		"--join",
+		"@"+again,
+		"--file",
+		file,
+	)
 	back.Start()
 	awaitEnd(t, back.Site, submit(t, back.Site, testbed.Spec{Command: []string{"true"}}).ID)
 	for _, kind := range []relay.Kind{relay.KindRaft, relay.KindForward, relay.KindJoin, relay.KindHTTP} {

@@ -87,7 +87,12 @@ type lure struct {
 func (l *lure) dial(kind relay.Kind) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Second)
 	defer cancel()
-	return (&relay.Dialer{Net: networkOf(l.t, filepath.Join(l.as.Dir, "data")), Site: l.as.Name}).Dial(ctx, l.to, kind, l.group)
+	return (&relay.Dialer{Net: networkOf(l.t, filepath.Join(l.as.Dir, "data")), Site: l.as.Name}).Dial(
+		ctx,
+		l.to,
+		kind,
+		l.group,
+	)
 }
 
 // Dial implements raft.StreamLayer.
@@ -117,7 +122,11 @@ func tellTerm(t *testing.T, s, as *testbed.Site, group [16]byte) {
 		Timeout: 5 * time.Second, Logger: hclog.NewNullLogger(),
 	})
 	defer func() { _ = trans.Close() }()
-	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as.Name), Addr: []byte(as.Name + "@127.0.0.1:1")}
+	header := raft.RPCHeader{
+		ProtocolVersion: raft.ProtocolVersionMax,
+		ID:              []byte(as.Name),
+		Addr:            []byte(as.Name + "@127.0.0.1:1"),
+	}
 	id, at := raft.ServerID(s.Name), raft.ServerAddress(peer)
 	// Whether they are answered or cut does not matter.
 	_ = trans.RequestPreVote(id, at, &raft.RequestPreVoteRequest{RPCHeader: header, Term: math.MaxUint64},

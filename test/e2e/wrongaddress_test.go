@@ -90,7 +90,8 @@ func TestWrongAdvertiseIsTold(t *testing.T) {
 	for _, path := range []string{"/logs?task=0", "/why", ""} {
 		_, _, err := one.Do(t.Context(), http.MethodGet, "/v1/jobs/"+id+path, nil, nil)
 		var he *testbed.HTTPError
-		if errors.As(err, &he) && he.Status == http.StatusServiceUnavailable && strings.Contains(he.Body, "its broker at 127.99.99.99:") &&
+		if errors.As(err, &he) && he.Status == http.StatusServiceUnavailable &&
+			strings.Contains(he.Body, "its broker at 127.99.99.99:") &&
 			strings.Contains(he.Body, remedy) {
 			continue
 		}
@@ -164,8 +165,22 @@ func TestJoinAtAnotherPort(t *testing.T) {
 		must(t, revoke(t, all[0], "lost"))
 	}
 	peer, dir := freeAddress(t), filepath.Join(t.TempDir(), "new")
-	code, out := broker(t, "--site", "lost", "--data-dir", dir, "--http", freeAddress(t), "--peer", peer, "--gossip", peer, "--bootstrap")
-	if code != 2 || strings.Count(out, "\n") != 1 || !strings.Contains(out, "peer "+peer+" and gossip "+peer+" are one address: give each a port of its own") {
+	code, out := broker(
+		t,
+		"--site",
+		"lost",
+		"--data-dir",
+		dir,
+		"--http",
+		freeAddress(t),
+		"--peer",
+		peer,
+		"--gossip",
+		peer,
+		"--bootstrap",
+	)
+	if code != 2 || strings.Count(out, "\n") != 1 ||
+		!strings.Contains(out, "peer "+peer+" and gossip "+peer+" are one address: give each a port of its own") {
 		t.Errorf("gossip on the peer port: exit %d\n%s", code, out)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -207,7 +222,8 @@ func TestJoinPastASilentPort(t *testing.T) {
 	b.Start()
 }
 
-// TestTwoFramesOfAStranger: a stranger asks nothing at a peer port. A member, which may ask, asks for a site that nobody
+// TestTwoFramesOfAStranger: a stranger asks nothing at a peer port. A member, which may ask, asks for a site that
+// nobody
 // has admitted at one voter's address, and for another voter at a third one's. The group keeps its members, its
 // leader, and takes jobs; so do all after a restart.
 func TestTwoFramesOfAStranger(t *testing.T) {

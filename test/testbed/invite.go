@@ -46,7 +46,12 @@ func (s *Site) Invite(ctx context.Context, name string, electors ...*Site) (toke
 }
 
 // InviteWith is Invite, with more fields of the request.
-func (s *Site) InviteWith(ctx context.Context, name string, more map[string]any, electors ...*Site) (token string, err error) {
+func (s *Site) InviteWith(
+	ctx context.Context,
+	name string,
+	more map[string]any,
+	electors ...*Site,
+) (token string, err error) {
 	var invited struct{ Token string }
 	request := map[string]any{"site": name}
 	maps.Copy(request, more)

@@ -292,7 +292,8 @@ func TestOnlyMembersAreToldTheRoster(t *testing.T) {
 		t.Errorf("of another federation: %v", err)
 	}
 	stranger := identity.Generate()
-	if r, err := asking(t, "b", stranger).Roster(patient(t), to, testFederation); !errors.Is(err, ErrRefused) || len(r.Members) > 0 {
+	if r, err := asking(t, "b", stranger).Roster(patient(t), to, testFederation); !errors.Is(err, ErrRefused) ||
+		len(r.Members) > 0 {
 		t.Errorf("a stranger is told %+v, %v", r, err)
 	}
 }

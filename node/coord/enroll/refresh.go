@@ -17,7 +17,8 @@ var ErrNoAgreement = errors.New("too few electors agree on who the members are")
 
 // Refresh asks members who the members are now, for one that was away while that changed: whoever leads may have a key
 // that it does not know. It returns the newest roster that more than half of the electors which it knows tell alike:
-// none of them is believed alone. The roster that it has is returned if there is no newer one. relay.ErrBanned, relay.ErrUnknownKey:
+// none of them is believed alone. The roster that it has is returned if there is no newer one. relay.ErrBanned,
+// relay.ErrUnknownKey:
 // they do not talk to this site.
 func (a *Asking) Refresh(ctx context.Context, now truststore.Roster, members []relay.Peer) (truststore.Roster, error) {
 	var mu sync.Mutex

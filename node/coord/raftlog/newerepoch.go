@@ -55,8 +55,10 @@ func (l *Log) askForNewerEpoch(ctx context.Context, patience time.Duration) {
 					Msg("a site without a vote says that the federation was recovered without this one: it is not believed; " +
 						"if it is true, stop this broker and run cloudshare recover --follow on its data")
 			case theirs.epoch > l.line.epoch:
-				l.fail(fmt.Errorf("%w; site %s says so, by its key: if that is not true, start with --deny %[2]s, and have it banned",
-					l.line.leftBehindError(theirs, transport.HostPort(s.Address)), a.Site))
+				l.fail(
+					fmt.Errorf("%w; site %s says so, by its key: if that is not true, start with --deny %[2]s, and have it banned",
+						l.line.leftBehindError(theirs, transport.HostPort(s.Address)), a.Site),
+				)
 			default:
 				l.log.Error().Err(l.line.admits(theirs, l.Addr())).Str("member", a.Site).Msg("two epochs of one number")
 			}
@@ -65,7 +67,8 @@ func (l *Log) askForNewerEpoch(ctx context.Context, patience time.Duration) {
 	wg.Wait()
 }
 
-// mayVote reports whether a site's word on the epoch counts: one that has no vote does not decide how the federation goes
+// mayVote reports whether a site's word on the epoch counts: one that has no vote does not decide how the federation
+// goes
 // on, and any member's word would stop all others.
 func (l *Log) mayVote(site string) (may bool) {
 	l.machine.call(func(m coord.Machine) { may = coord.MayVote(m, site) })

@@ -27,7 +27,10 @@ func TestForwardedCommands(t *testing.T) {
 		if ok, _ := s.checkCommands([][]byte{cmd}); ok != c.ok {
 			t.Errorf("%s: taken %v", name, ok)
 		}
-		own := command.Append(nil, command.Command{ID: command.ID{Site: "b", Incarnation: 1, Seq: 2}, Body: &command.Started{}})
+		own := command.Append(
+			nil,
+			command.Command{ID: command.ID{Site: "b", Incarnation: 1, Seq: 2}, Body: &command.Started{}},
+		)
 		if ok, _ := s.checkCommands([][]byte{own, cmd}); ok != c.ok {
 			t.Errorf("%s beside its own: taken %v", name, ok)
 		}

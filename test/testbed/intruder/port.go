@@ -18,7 +18,8 @@ type Port struct {
 	http *http.Server
 }
 
-// Listen opens one at a loopback port. answer is asked for what a question of kind join is answered, and web serves what
+// Listen opens one at a loopback port. answer is asked for what a question of kind join is answered, and web serves
+// what
 // brokers ask over HTTP; both may be called from any goroutine.
 func (i *Intruder) Listen(answer func(question map[string]any) any, web http.Handler) (*Port, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

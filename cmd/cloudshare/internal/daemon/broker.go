@@ -124,7 +124,8 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	exposure := node.DefaultExposure()
 	exposure.ReserveCores = int64(cfg.Reserve)
 	p.broker, err = broker.New(broker.Config{
-		Site: cfg.Site, Node: key.Public().Node(), Version: p.version, Exposure: exposure, KillGrace: cfg.Timing().Grace,
+		Site: cfg.Site, Node: key.Public().Node(), Version: p.version,
+		Exposure: exposure, KillGrace: cfg.Timing().Grace,
 		Disk:    cfg.Disk(),
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),
 		Outputs: p.outputs.Stats,

@@ -27,8 +27,14 @@ type orderedLog interface {
 
 // openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the
 // configuration names.
-func openCoordination(ctx context.Context, cfg config.Config, m *siteMember, replica *replica.Replica, seen *whereabouts,
-	invited *invitation.Invitation, log zerolog.Logger,
+func openCoordination(
+	ctx context.Context,
+	cfg config.Config,
+	m *siteMember,
+	replica *replica.Replica,
+	seen *whereabouts,
+	invited *invitation.Invitation,
+	log zerolog.Logger,
 ) (l orderedLog, err error) {
 	room := &waitingRoom{addr: cfg.HTTP, site: cfg.Site, log: log}
 	defer room.close()
@@ -67,7 +73,12 @@ func openRaft(ctx context.Context, cfg config.Config, m *siteMember, replica *re
 	return l, nil
 }
 
-func openZooKeeper(ctx context.Context, cfg config.Config, m *siteMember, replica *replica.Replica) (orderedLog, error) {
+func openZooKeeper(
+	ctx context.Context,
+	cfg config.Config,
+	m *siteMember,
+	replica *replica.Replica,
+) (orderedLog, error) {
 	place, err := cfg.ZKPlace()
 	if err != nil {
 		return nil, err

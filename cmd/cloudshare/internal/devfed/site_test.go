@@ -55,7 +55,8 @@ func TestDevPlan(t *testing.T) {
 	if err != nil || !s.fresh {
 		t.Fatalf("a site that never joined: %+v %v", s, err)
 	}
-	if founds, err := s.enter(t.Context()); founds || cli.CodeOf(err) != cli.ExitRefused || !strings.Contains(err.Error(), "no other site runs") {
+	if founds, err := s.enter(t.Context()); founds || cli.CodeOf(err) != cli.ExitRefused ||
+		!strings.Contains(err.Error(), "no other site runs") {
 		t.Errorf("it enters, where nobody runs: founds %v, %v", founds, err)
 	}
 }

@@ -69,8 +69,8 @@ func (k *keys) recoverBy(ctx context.Context, join, file string) error {
 // signedBy is the replacement of a site's key, by its recovery key, which stays.
 func signedBy(recovery, next identity.Key, site string, federation [16]byte, generation uint64) *command.Rekey {
 	c := &command.Rekey{
-		Site: site, Generation: generation, Key: signature.Key(next.Public()), Recovery: signature.Key(recovery.Public()),
-		ByRecovery: true,
+		Site: site, Generation: generation, ByRecovery: true,
+		Key: signature.Key(next.Public()), Recovery: signature.Key(recovery.Public()),
 	}
 	signed := c.Signed(federation)
 	c.By = signature.Signature(recovery.Sign(command.SignedKey, signed...))

@@ -60,7 +60,10 @@ func backendFromFlags(a *cli.App, path, dir string, cmd *cobra.Command) (stateBa
 	case err != nil:
 		return nil, err
 	case on == config.ZooKeeper && cfg.Coordination == config.Raft:
-		return nil, cli.Usage("data in %s are on zookeeper, and the state is not in them: give the configuration that its broker has there, --config FILE", cfg.DataDir)
+		return nil, cli.Usage(
+			"data in %s are on zookeeper, and the state is not in them: give the configuration that its broker has there, --config FILE",
+			cfg.DataDir,
+		)
 	}
 	return backendOf(a, cfg)
 }
@@ -112,7 +115,8 @@ func (r onRaftData) offline(replica *replica.Replica) raftlog.Offline {
 		Dir: filepath.Join(r.dir, config.RaftDir), Machine: func() coord.Machine { return replica },
 		Logger: newMoveLog(r.App),
 	}
-	if who, err := credentials.Of(r.dir); err == nil { // without, nobody can be asked; the data say what is wrong with them
+	// Without, nobody can be asked; the data say what is wrong with them.
+	if who, err := credentials.Of(r.dir); err == nil {
 		o.Net = who.Net
 	}
 	return o
@@ -184,7 +188,10 @@ func (t onTree) reopen(ctx context.Context) error {
 	first := replica.NewReplica()
 	return zk.Reopen(ctx, t.place, first, newMoveLog(t.App), func(s zk.Sealed) error {
 		if has, err := config.LatestState(t.dir); err != nil || has.Epoch > s.Epoch {
-			return errors.Join(err, fmt.Errorf("%w: this site has been in epoch %d since, the tree is of epoch %d", errRefusedMove, has.Epoch, s.Epoch))
+			return errors.Join(
+				err,
+				fmt.Errorf("%w: this site has been in epoch %d since, the tree is of epoch %d", errRefusedMove, has.Epoch, s.Epoch),
+			)
 		}
 		return nobodyAhead(ctx, first)
 	})

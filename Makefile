@@ -83,7 +83,7 @@ test-container: need-root need-engines image bin/tools/testsum ## run tasks in c
 		-- $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 30m ./executor/container/... \
 		-- $(GO) test -json -tags container -count=1 -timeout 20m ./test/container/...
 
-# One federation is attacked by all; what needs network namespaces needs root, and is left out without it.
+# One federation is attacked by all tests, and must be as before after each.
 .PHONY: test-attacks
 test-attacks: need-go need-openssl bin/tools/testsum ## attack a real federation as outsiders and as hostile members
 	@bin/tools/testsum -- $(GO) test -json -tags attacks -count=1 -timeout 8m ./test/attacks

@@ -3,7 +3,7 @@
 // own, and each of them must be refused: afterwards the members, the motions and the policy are as before, a job runs,
 // and all brokers have the same state.
 //
-// The tests need the build tag attacks, openssl and no root but for those of network namespaces: make test-attacks.
+// The tests need the build tag attacks and openssl: make test-attacks.
 // Attacks that nothing refuses yet (a leader that forges, a voter that disturbs elections) are not here; the threat
 // model
 // in the guide names them.

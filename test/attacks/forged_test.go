@@ -154,6 +154,7 @@ func TestOwnWordsAboutOthers(t *testing.T) {
 				t.Errorf("%T: %d, %v", body, outcome, err)
 			}
 			continue
+		default:
 		}
 		outcome, err := who.order(t, who.own(body))
 		if err != nil || leaders[kind] && outcome != rejected {

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
@@ -28,7 +27,7 @@ func (l *lure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Unlock()
 	h := w.Header()
 	for name, value := range map[string]string{
-		"Content-Type": "text/html", "Set-Cookie": "lure=1", "Refresh": "0;url=http://lure/", wire.HeaderSite: "mallory",
+		"Content-Type": "text/html", "Set-Cookie": "lure=1", "Refresh": "0;url=http://lure/", "X-CloudShare-Site": "mallory",
 		"Access-Control-Allow-Origin": "*", "Link": "</lure>; rel=preload",
 	} {
 		h.Set(name, value)
@@ -107,16 +106,16 @@ func TestHopsOfClients(t *testing.T) {
 	attacked(t)
 	ref := running(t, shared.Sites[1])
 	for _, header := range [][]string{
-		{wire.HeaderHops, "2"},
-		{wire.HeaderMeans, "site-3/00000000-0000-0000-0000-000000000000"},
-		{wire.HeaderHere, "true"},
-		{wire.HeaderVia, "site-3"},
-		{wire.HeaderSite, "site-3"},
+		{"X-CloudShare-Hops", "2"},
+		{"X-CloudShare-Means", "site-3/00000000-0000-0000-0000-000000000000"},
+		{"X-CloudShare-Here", "true"},
+		{"X-CloudShare-Via", "site-3"},
+		{"X-CloudShare-Site", "site-3"},
 	} {
 		res := request(t, shared.Sites[0], "GET", "/v1/jobs/"+ref.Job.String()+"/logs?task=0", "",
 			append(header, bearer(t, shared.Sites[0])...)...)
 		if res.StatusCode != http.StatusOK ||
-			res.Header.Get(wire.HeaderSite) != "site-2" && res.Header.Get(wire.HeaderSite) != "site-1" {
+			res.Header.Get("X-CloudShare-Site") != "site-2" && res.Header.Get("X-CloudShare-Site") != "site-1" {
 			t.Errorf("%v: %d %v", header, res.StatusCode, res.Header)
 		}
 		res = request(t, shared.Sites[0], "GET", "/v1/status", "", header...)

@@ -47,9 +47,9 @@ func otherName(ctx context.Context, r *run) error {
 	defer leave()
 	for i, m := range rest {
 		to := relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)}
-		layer, err := hostile(r.stranger(), rest[1-i], to, fed)
-		if err != nil {
-			return err
+		layer, cause := hostile(r.stranger(), rest[1-i], to, fed)
+		if cause != nil {
+			return cause
 		}
 		beats.Go(func() { keepLeading(crowd, layer, dead.Name, st.Term) })
 	}

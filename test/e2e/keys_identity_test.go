@@ -52,7 +52,7 @@ func TestKeyRecovery(t *testing.T) {
 	if code != 0 || strings.Count(recovery, "\n") != 1 {
 		t.Fatalf("exit %d\n%s%s", code, recovery, errs)
 	}
-	if code, _, errs := cli(t, two.Site, "key", "backup", "--data-dir", two.Dir); code != 5 ||
+	if code, _, errs = cli(t, two.Site, "key", "backup", "--data-dir", two.Dir); code != 5 ||
 		!strings.Contains(errs, "no other replaces it") {
 		t.Errorf("a second one: exit %d\n%s", code, errs)
 	}

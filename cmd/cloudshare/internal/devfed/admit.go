@@ -44,9 +44,9 @@ const invitationFile = "invitation"
 
 func inviteThrough(ctx context.Context, by *devSite, site string) (text string, err error) {
 	err = by.ask(ctx, func(ctx context.Context, c *client.Client) error {
-		v, err := c.Invite(ctx, wire.InviteRequest{Site: site, For: invitedFor})
+		v, cause := c.Invite(ctx, wire.InviteRequest{Site: site, For: invitedFor})
 		text = v.Token
-		return err
+		return cause
 	})
 	return text, err
 }
@@ -93,8 +93,8 @@ func decide(ctx context.Context, members []*devSite, what, site string) error {
 			continue
 		}
 		err = s.ask(ctx, func(ctx context.Context, c *client.Client) error {
-			_, err := c.Vote(ctx, strconv.FormatUint(m.Number, 10), true)
-			return err
+			_, cause := c.Vote(ctx, strconv.FormatUint(m.Number, 10), true)
+			return cause
 		})
 		var p *client.Problem
 		if err != nil && !errors.As(err, &p) { // a problem: it was decided meanwhile
@@ -107,13 +107,13 @@ func decide(ctx context.Context, members []*devSite, what, site string) error {
 // openMotion returns what is open about a site, or nil.
 func openMotion(ctx context.Context, at *devSite, what, site string) (found *wire.Motion, err error) {
 	err = at.ask(ctx, func(ctx context.Context, c *client.Client) error {
-		list, err := c.Motions(ctx, "open")
+		list, cause := c.Motions(ctx, "open")
 		for i := range list.Items {
 			if m := &list.Items[i]; m.What == what && m.Site == site {
 				found = m
 			}
 		}
-		return err
+		return cause
 	})
 	return found, err
 }

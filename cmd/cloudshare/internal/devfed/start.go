@@ -33,10 +33,10 @@ minute is left to go on (exit 0), with a word on what it waits for.`,
 			if err != nil {
 				return err
 			}
-			if err := s.awaitEnd(cmd.Context()); err != nil {
+			if err = s.awaitEnd(cmd.Context()); err != nil {
 				return err
 			}
-			if err := freePorts([]*devSite{s}); err != nil {
+			if err = freePorts([]*devSite{s}); err != nil {
 				return err
 			}
 			founds, err := s.enter(cmd.Context())

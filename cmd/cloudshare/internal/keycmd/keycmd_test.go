@@ -163,7 +163,8 @@ func TestRecover(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(text, "csr_") || strings.Count(text, "\n") != 1 || strings.Contains(errs, "csr_") {
 		t.Fatalf("exit %d: %s%s", code, text, errs)
 	}
-	if code, out, errs := m.run("", "backup"); code != cli.ExitRefused || out != "" || !strings.Contains(errs, "rebind") {
+	var out string
+	if code, out, errs = m.run("", "backup"); code != cli.ExitRefused || out != "" || !strings.Contains(errs, "rebind") {
 		t.Errorf("again: exit %d: %s%s", code, out, errs)
 	}
 	old := m.inForce()

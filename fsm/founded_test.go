@@ -314,7 +314,8 @@ func TestKeysAreReplaced(t *testing.T) {
 	if m, _ := w.s.Member("b"); m.Key != w.public("b4") || m.Recovery != w.public("paper 2") {
 		t.Errorf("%+v", m)
 	}
-	w.wants("b", stolen, command.OldKey)
+	w.wants("a", stolen, command.OldKey)
+	w.wants("b", stolen, command.OldIncarnation) // whoever ran with the old key is out
 	w.wants("a", w.rekeying("a", "b4", "", "a"), command.KeyTaken)
 	w.wants("a", &command.Rekey{Site: "a", Key: w.public("x"), ByRecovery: true}, command.NoRecovery)
 	w.keys["b"] = w.secret("b4")

@@ -34,9 +34,9 @@ const limit = 45 * time.Second
 
 // start runs a federation until the test ends. Its states must be equal then, as
 // the brokers themselves must have seen all the time.
-func start(t *testing.T, sites, cores int) *testbed.Federation {
+func start(t *testing.T, sites, cores int, env ...string) *testbed.Federation {
 	t.Helper()
-	fed := startBinary(t, cloudshare, sites, cores)
+	fed := startBinary(t, cloudshare, sites, cores, env...)
 	t.Cleanup(func() {
 		if err := testbed.CompareStates(context.Background(), fed.Sites...); err != nil {
 			t.Error("states differ:", err)
@@ -45,12 +45,13 @@ func start(t *testing.T, sites, cores int) *testbed.Federation {
 	return fed
 }
 
-// startBinary runs a federation until the test ends; its logs are shown on failure.
-func startBinary(t *testing.T, binary string, sites, cores int) *testbed.Federation {
+// startBinary runs a federation until the test ends, with further variables of its brokers; its logs are shown on
+// failure.
+func startBinary(t *testing.T, binary string, sites, cores int, env ...string) *testbed.Federation {
 	t.Helper()
 	fed, err := testbed.Start(t.Context(), testbed.Options{
 		Binary: binary, Dir: t.TempDir(), Sites: sites, Cores: cores,
-		Coordination: *coordination,
+		Coordination: *coordination, Env: env,
 	})
 	if err != nil {
 		t.Fatal(err)

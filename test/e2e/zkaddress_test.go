@@ -61,7 +61,7 @@ func TestOnZooKeeperUnreachedLeader(t *testing.T) {
 	for _, b := range all[:2] {
 		logged(b, "WRN", "the leader is not reached", `peer=127.99.99.99:`, "leader=site-3", "correct its `advertise` or `peer`")
 	}
-	logged(all[1], "WRN", `means site \"site-3\" here, and this is site-2: correct `+"`advertise` or `peer`")
+	logged(all[0], "another key answers there: that of site-2, not of site-3: correct `advertise` or `peer` of site-3")
 	restart(t, all, func(int) []string { return nil })
 	if job, err := three.Job(within(t), before.ID); err != nil || job.State != "succeeded" {
 		t.Errorf("the first job is %+v, %v", job, err)

@@ -34,6 +34,8 @@ type Options struct {
 	Coordination string
 	// ZK and ZKAuth name an ensemble for it; empty lets the product start one.
 	ZK, ZKAuth string
+	// Env are further variables of the brokers, NAME=VALUE.
+	Env []string
 	// StartTimeout until every site is ready; 0 means a minute.
 	StartTimeout time.Duration
 }
@@ -180,7 +182,7 @@ func (f *Federation) command(name string, args ...string) (*child, error) {
 	defer out.Close()
 	cmd := exec.Command(f.opts.Binary, args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = append(os.Environ(), configHome(f.opts.Dir))
+	cmd.Env = append(append(os.Environ(), f.opts.Env...), configHome(f.opts.Dir))
 	// A terminal's ^C goes to the test, which ends the federation itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

@@ -72,10 +72,26 @@ type member struct {
 	ended chan<- string
 	env   []string // more of the broker's environment than all have
 
-	forked  atomic.Bool // its state is another one on purpose
+	forked  atomic.Bool            // its state is another one on purpose
+	read    atomic.Pointer[[]byte] // the token
 	mu      sync.Mutex
 	broker  *process // nil: never started
 	expects bool     // the end of the broker is wanted
+}
+
+// readOnce reads the site's token where its broker sees its disk, and never again: that may have no power.
+func (m *member) readOnce(path string) (text []byte, err error) {
+	if known := m.read.Load(); known != nil {
+		return *known, nil
+	}
+	cause := m.host.Do(func() error {
+		text, err = os.ReadFile(path)
+		return nil
+	})
+	if err == nil && cause == nil && len(text) > 0 {
+		m.read.Store(&text)
+	}
+	return text, errors.Join(err, cause)
 }
 
 // process is a broker that was started; done is closed when it has ended.
@@ -117,6 +133,7 @@ func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fle
 			},
 			host: h, opts: &f.fleetOptions, place: home, ended: ended,
 		}
+		m.Read = m.readOnce
 		f.members = append(f.members, m)
 		if err := m.prepare(ctx); err != nil {
 			return nil, errors.Join(err, f.stop())

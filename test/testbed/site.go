@@ -21,13 +21,19 @@ type Site struct {
 	Dir  string // its data, config.yaml, broker.pid, broker.log and token
 	// TokenPath is the file with its operator's token; empty means token in Dir.
 	TokenPath string
+	// Read reads it; nil means where this process runs.
+	Read func(path string) ([]byte, error)
 	// HTTP asks the site; nil means a client that all sites share.
 	HTTP *http.Client
 }
 
 // Token returns the token of the site's operator.
 func (s *Site) Token() (string, error) {
-	text, err := os.ReadFile(s.TokenFile())
+	read := s.Read
+	if read == nil {
+		read = os.ReadFile
+	}
+	text, err := read(s.TokenFile())
 	if err != nil {
 		return "", fmt.Errorf("read token of %s: %w", s.Name, err)
 	}

@@ -57,7 +57,7 @@ func (r *run) setPolicies(ctx context.Context) {
 	}
 }
 
-// setPolicy sets the policy at a broker. Any error leaves the outcome unknown.
+// setPolicy sets the policy at a broker, and has other sites agree. Any error leaves the outcome unknown.
 func (r *run) setPolicy(ctx context.Context, m *member, p policy) error {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -65,7 +65,10 @@ func (r *run) setPolicy(ctx context.Context, m *member, p policy) error {
 	}
 	op := r.history.Call(linear.Op{Kind: linear.SetPolicy, At: m.Name, Value: p.ReserveAfterMs})
 	least := r.indexes.At(m.Name)
-	_, header, err := m.Do(ctx, http.MethodPut, "/v1/policy", http.Header{"Content-Type": {"application/json"}}, body)
+	answer, header, err := m.Do(ctx, http.MethodPut, "/v1/policy", http.Header{"Content-Type": {"application/json"}}, body)
+	if err == nil {
+		err = r.pass(ctx, m, answer)
+	}
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,12 @@ func repeat(ctx context.Context, r *run) error {
 		err := r.setPolicy(ctx, sender, before)
 		r.say("%s answers its client: %v", sender.Name, err)
 	})
-	err := within(ctx, lag, check.Progress, "the command at "+other.Name, func() error { return r.shows(ctx, other, before) })
+	err := within(ctx, lag, check.Progress, "the command at "+other.Name, func() error {
+		if err := r.approveAll(ctx, other); err != nil {
+			return err
+		}
+		return r.shows(ctx, other, before)
+	})
 	if err != nil {
 		return err
 	}

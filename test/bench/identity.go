@@ -27,18 +27,18 @@ func measureIdentity(ctx context.Context, env environment, t *table) error {
 		unit: "KiB", note: "idle, heap and stacks, both ends",
 	})
 	out, err = goBench{
-		of: "node/coord/truststore", pattern: "^BenchmarkRoster$", benchtime: "200x", limit: identityLimit,
+		of: "node/coord/truststore", pattern: "^Benchmark(Update|Find)$", benchtime: "200x", limit: identityLimit,
 	}.run(ctx)
 	if err != nil {
 		return fmt.Errorf("run the benchmarks of the roster: %w\n%s", err, out)
 	}
 	results = parseResults(out)
 	t.add(figure{
-		name: "roster of 1000 members: one changes", measured: find(results, "Roster/update").value("ns/op") / 1e6,
+		name: "roster of 1000 members: one changes", measured: find(results, "Update").value("ns/op") / 1e6,
 		unit: "ms", note: "put in force and synced to disk",
 	})
 	t.add(figure{
-		name: "roster of 1000 members: whose key", measured: find(results, "Roster/find").value("ns/op"), unit: "ns",
+		name: "roster of 1000 members: whose key", measured: find(results, "Find").value("ns/op"), unit: "ns",
 	})
 	return nil
 }

@@ -72,8 +72,6 @@ func signedBy(recovery, next identity.Key, site string, federation [16]byte, gen
 		Site: site, Generation: generation, ByRecovery: true,
 		Key: signature.Key(next.Public()), Recovery: signature.Key(recovery.Public()),
 	}
-	signed := c.Signed(federation)
-	c.By = signature.Signature(recovery.Sign(command.SignedKey, signed...))
-	c.ByNew = signature.Signature(next.Sign(command.SignedKey, signed...))
+	sign(c, federation, recovery, next)
 	return c
 }

@@ -125,11 +125,16 @@ func (f *federation) replace(
 		Site: m.Site, Generation: m.Generation, Key: signature.Key(next.Public()), Recovery: signature.Key(recovery),
 		ByRecovery: byRecovery,
 	}
-	signed := c.Signed(f.id)
-	c.By = signature.Signature(by.Sign(command.SignedKey, signed...))
-	c.ByNew = signature.Signature(next.Sign(command.SignedKey, signed...))
+	sign(c, f.id, by, next)
 	text := command.Append(nil, command.Command{ID: command.ID{Site: m.Site}, Body: c})
 	return f.ReplaceKey(ctx, m.Site, text)
+}
+
+// sign has a replacement of keys signed by the one that may order it, and by the next key.
+func sign(c *command.Rekey, federation [16]byte, by, next identity.Key) {
+	signed := c.Signed(federation)
+	c.By = signature.Signature(by.Sign(command.SignedKey, signed...))
+	c.ByNew = signature.Signature(next.Sign(command.SignedKey, signed...))
 }
 
 // recoveryKey returns a member's, the zero Public if it has none.

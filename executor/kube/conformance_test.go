@@ -55,7 +55,7 @@ func realConfig(t *testing.T, c *cluster.Cluster) kube.Config {
 	cfg := config(t, c)
 	cfg.Threshold, cfg.PrivateDir, cfg.LogWait = -1, true, 0
 	cfg.Mounts = []string{os.TempDir() + ":" + os.TempDir()} //nolint:usetesting // all of the tests' folders are below it
-	cfg.StartLimit, cfg.ControlLag, cfg.CallTimeout, cfg.NodeLag = 12*time.Second, 10*time.Second, 5*time.Second,
+	cfg.StartLimit, cfg.ControlLag, cfg.CallTimeout, cfg.NodeLag = 30*time.Second, 10*time.Second, 5*time.Second,
 		10*time.Second
 	cfg.Grace = time.Second
 	cfg.PlaceWait = 6 * time.Second // the scheduler of a busy machine hears late of what has ended

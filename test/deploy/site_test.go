@@ -138,7 +138,8 @@ func newRelease(t *testing.T, c *cluster.Cluster, name string, values ...string)
 	}
 	r.TokenPath = filepath.Join(c.Dir, "data-"+r.pod, "broker", "token")
 	image := os.Getenv("CLOUDSHARE_IMAGE_TAG")
-	r.args = []string{"--set", "image.tag=" + image[strings.LastIndexByte(image, ':')+1:], "--set", "image.pullPolicy=Never"}
+	// As text: a commit's short name may be all digits, which Helm reads as a number.
+	r.args = []string{"--set-string", "image.tag=" + image[strings.LastIndexByte(image, ':')+1:], "--set", "image.pullPolicy=Never"}
 	for _, key := range []string{"http", "peer", "gossip"} {
 		addr, err := testbed.FreeAddress()
 		must(t, err)

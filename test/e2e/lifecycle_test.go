@@ -12,7 +12,7 @@ import (
 // one core each, in the eight steps of the architecture.
 func TestJobLifecycle(t *testing.T) {
 	t.Parallel()
-	fed := start(t, 3, 1)
+	fed := start(t, 3, 1, "CLOUDSHARE_LEASE=30s") // outlasts step 8's restart on a busy machine
 	alice, bob, carol := fed.Sites[0], fed.Sites[1], fed.Sites[2]
 
 	// 1. submit: the broker answers once the job is durable, with an id that

@@ -37,7 +37,7 @@ func newGuarded(t *testing.T) *guarded {
 
 func (g *guarded) create(role access.Role, until time.Time) string {
 	g.t.Helper()
-	text, _, err := g.store.Create("test", role, until)
+	text, _, err := g.store.Create(access.Token{Name: "test", User: "alice", Role: role, Expires: until})
 	if err != nil {
 		g.t.Fatal(err)
 	}

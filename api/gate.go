@@ -61,22 +61,24 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 }
 
 // Admit implements rest.Gate: it refuses what other people's web pages ask, who has no
-// token, and what is meant for another broker, and unpacks bodies.
-func (g *gate) Admit(w http.ResponseWriter, r *http.Request) error {
-	if err := g.admit(r); err != nil {
-		return err
+// token, and what is meant for another broker, and unpacks bodies. The request it returns says who asks.
+func (g *gate) Admit(w http.ResponseWriter, r *http.Request) (*http.Request, error) {
+	who, err := g.admit(r)
+	if err != nil {
+		return r, err
 	}
-	return g.bodies.Decode(w, r)
+	r = r.WithContext(node.WithAsker(r.Context(), who))
+	return r, g.bodies.Decode(w, r)
 }
 
 // admit judges who asks: another site's broker was proven by the connection on which it asks, everybody else needs a
 // token.
-func (g *gate) admit(r *http.Request) error {
-	if peers.FromSite(r.Context()) != "" {
-		return g.peers.Admit(r)
+func (g *gate) admit(r *http.Request) (node.Asker, error) {
+	if site := peers.FromSite(r.Context()); site != "" {
+		return node.Asker{Site: site}, g.peers.Admit(r)
 	}
 	if err := g.guard.Admit(r); err != nil {
-		return err
+		return node.Asker{}, err
 	}
 	return g.auth.Admit(r)
 }

@@ -344,6 +344,25 @@ func TestRebind(t *testing.T) {
 	w.check()
 }
 
+// An elector decides once its broker has registered: one that was admitted and never came keeps nobody from deciding.
+func TestElectorsDecideOnceTheyAreHere(t *testing.T) {
+	w := newFounded(t, "a", "b")
+	for _, absent := range []string{"c", "d"} {
+		if code := w.letIn(absent, "a", "b"); code != command.OK {
+			t.Fatal(code)
+		}
+		w.voters("a", "b")
+	}
+	w.must("a", &command.Motion{What: command.MotionBan, Site: "d"})
+	w.must("b", &command.Motion{What: command.MotionBan, Site: "d"})
+	if m, _ := w.s.Member("d"); !m.Banned {
+		t.Error("two of the two that are here did not expel the one that never came")
+	}
+	w.register("c")
+	w.voters("a", "b", "c")
+	w.check()
+}
+
 // After a recovery the site that went on decides, with those that come back.
 func TestElectorsAfterRecovery(t *testing.T) {
 	w := newFounded(t, "a", "b", "c", "d", "e", "f")

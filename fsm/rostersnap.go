@@ -13,7 +13,7 @@ func (w *snapWriter) roster(c *roster.Contents) {
 		w.text(m.Site)
 		w.key(m.Key)
 		w.key(m.Recovery)
-		w.uint(m.Generation, marks(m.Elector, m.Banned), m.Epoch)
+		w.uint(m.Generation, marks(m.Elector, m.Banned), m.Seen)
 		w.int(m.SinceMs)
 		w.flush()
 	}
@@ -72,7 +72,7 @@ func (r *snapReader) roster(s *State) {
 		m := &roster.Member{Site: r.text(63, "site"), Key: r.key(), Recovery: r.key(), Generation: r.uint()}
 		flags := r.upTo(3, "standing")
 		m.Elector, m.Banned = flags&1 != 0, flags&2 != 0
-		m.Epoch, m.SinceMs = r.upTo(s.Epoch(), "epoch"), r.within(0, s.time, "log time")
+		m.Seen, m.SinceMs = r.upTo(s.Epoch()+1, "epoch"), r.within(0, s.time, "log time")
 		c.Members = append(c.Members, m)
 	}
 	c.Last, c.Changed, c.Recount = r.uint(), r.upTo(s.index, "entry"), r.bool()

@@ -180,7 +180,7 @@ func (r *Roster) enter(n int, at Moment) command.Code {
 	}
 	r.endInvitation(n, Admitted)
 	r.add(Member{
-		Site: i.Site, Key: i.Claimant, Epoch: at.Epoch, SinceMs: at.Ms,
+		Site: i.Site, Key: i.Claimant, SinceMs: at.Ms,
 		Elector: i.Elector && len(r.electors) < r.bounds.Electors,
 	}, at)
 	return command.OK

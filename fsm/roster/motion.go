@@ -268,7 +268,7 @@ func (r *Roster) do(m *Motion, at Moment) command.Code {
 	}
 	switch m.Kind {
 	case command.MotionElector:
-		x.Elector, x.Epoch = true, at.Epoch
+		x.Elector = true
 	case command.MotionNoElector:
 		x.Elector = false
 	case command.MotionBan:

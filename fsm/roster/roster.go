@@ -37,9 +37,10 @@ type Member struct {
 	Generation uint64        // how often Key or Recovery were replaced
 	Elector    bool
 	Banned     bool
-	// Epoch is the last one in which it was here. An elector counts if that is the present one: those that were
-	// lost with the last epoch do not keep the others from deciding.
-	Epoch   uint64
+	// Seen is one more than the last epoch in which it was here, registered; 0 = never yet. An elector counts if that
+	// is the present epoch: neither those that were lost with the last one nor those that never came after they were
+	// admitted keep the others from deciding.
+	Seen    uint64
 	SinceMs int64 // log time of its admission
 }
 
@@ -90,7 +91,7 @@ func (r *Roster) BeginEntry() { r.checks, r.commands = 0, 0 }
 
 // Found makes the founder the first member, and an elector.
 func (r *Roster) Found(site string, key signature.Key, at Moment) {
-	r.add(Member{Site: site, Key: key, Elector: true, Epoch: at.Epoch, SinceMs: at.Ms}, at)
+	r.add(Member{Site: site, Key: key, Elector: true, Seen: at.Epoch + 1, SinceMs: at.Ms}, at)
 }
 
 // Member returns a site's entry.
@@ -103,9 +104,9 @@ func (r *Roster) Member(site string) (Member, bool) {
 
 // Here records that a site is here in this epoch: from now on it counts among the electors, if it is one.
 func (r *Roster) Here(site string, at Moment) {
-	if i, ok := r.sites[site]; ok && r.members[i].Epoch != at.Epoch {
+	if i, ok := r.sites[site]; ok && r.members[i].Seen != at.Epoch+1 {
 		m := *r.members[i]
-		m.Epoch = at.Epoch
+		m.Seen = at.Epoch + 1
 		r.replace(i, m, at)
 	}
 }
@@ -117,13 +118,13 @@ func (r *Roster) Recover(site string, at Moment) {
 		return
 	}
 	m := *r.members[i]
-	m.Epoch, m.Elector, m.Banned = at.Epoch, true, false
+	m.Seen, m.Elector, m.Banned = at.Epoch+1, true, false
 	r.replace(i, m, at)
 	r.recount = true
 }
 
 // Deciding reports whether a member's vote counts now.
-func (m *Member) Deciding(epoch uint64) bool { return m.Elector && !m.Banned && m.Epoch == epoch }
+func (m *Member) Deciding(epoch uint64) bool { return m.Elector && !m.Banned && m.Seen == epoch+1 }
 
 // Electors returns the sites whose votes count, by admission.
 func (r *Roster) Electors(epoch uint64) []string {

@@ -20,7 +20,7 @@ func open(t *testing.T) *Store {
 
 func create(t *testing.T, s *Store, role Role, until time.Time) (string, Token) {
 	t.Helper()
-	text, token, err := s.Create("ci", role, until)
+	text, token, err := s.Create(Token{Name: "ci", User: "alice", Role: role, Expires: until})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestLifeOfAToken(t *testing.T) {
 		if err != nil || got.ID != made.ID || got.Role != Operator || !got.Created.Equal(made.Created) {
 			t.Errorf("Find = %+v, %v", got, err)
 		}
-		if got, err := s.ByID(made.ID); err != nil || got.Name != "ci" {
+		if got, err := s.ByID(made.ID); err != nil || got.Name != "ci" || got.User != "alice" {
 			t.Errorf("ByID = %+v, %v", got, err)
 		}
 		if list := s.List(); len(list) != 1 || list[0].ID != made.ID {
@@ -130,14 +130,17 @@ func TestMistyped(t *testing.T) {
 
 func TestRefusedTokens(t *testing.T) {
 	s := open(t)
-	for name, make := range map[string]func() error{
-		"no name":   func() error { _, _, err := s.Create("", User, time.Time{}); return err },
-		"two lines": func() error { _, _, err := s.Create("a\nb", User, time.Time{}); return err },
-		"long name": func() error { _, _, err := s.Create(strings.Repeat("a", 101), User, time.Time{}); return err },
-		"no role":   func() error { _, _, err := s.Create("a", "root", time.Time{}); return err },
-		"past":      func() error { _, _, err := s.Create("a", User, time.Now().Add(-time.Second)); return err },
+	for name, token := range map[string]Token{
+		"no name":   {User: "a", Role: User},
+		"two lines": {Name: "a\nb", User: "a", Role: User},
+		"long name": {Name: strings.Repeat("a", 101), User: "a", Role: User},
+		"no user":   {Name: "a", Role: User},
+		"bad user":  {Name: "a", User: "A/b", Role: User},
+		"long user": {Name: "a", User: strings.Repeat("a", 64), Role: User},
+		"no role":   {Name: "a", User: "a", Role: "root"},
+		"past":      {Name: "a", User: "a", Role: User, Expires: time.Now().Add(-time.Second)},
 	} {
-		if err := make(); !errors.Is(err, ErrInvalid) {
+		if _, _, err := s.Create(token); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

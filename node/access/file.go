@@ -26,6 +26,7 @@ type document struct {
 type entry struct {
 	ID      string     `json:"id"`
 	Name    string     `json:"name"`
+	User    string     `json:"user,omitempty"`
 	Role    Role       `json:"role"`
 	Hash    string     `json:"sha256"`
 	Created time.Time  `json:"created"`
@@ -35,7 +36,7 @@ type entry struct {
 func encode(tokens map[string]Token) []byte {
 	doc := document{Version: version, Tokens: []entry{}}
 	for _, t := range (&Store{tokens: tokens}).List() {
-		e := entry{t.ID, t.Name, t.Role, hex.EncodeToString(t.hash[:]), t.Created, nil}
+		e := entry{t.ID, t.Name, t.User, t.Role, hex.EncodeToString(t.hash[:]), t.Created, nil}
 		if !t.Expires.IsZero() {
 			e.Expires = &t.Expires
 		}
@@ -62,7 +63,9 @@ func decode(data []byte) (map[string]Token, error) {
 		if _, twice := tokens[e.ID]; err != nil || len(hash) != sha256.Size || e.ID == "" || twice {
 			return nil, errors.New("it is damaged")
 		}
-		t := Token{ID: e.ID, Name: e.Name, Role: e.Role, Created: e.Created, hash: [sha256.Size]byte(hash)}
+		t := Token{
+			ID: e.ID, Name: e.Name, User: e.User, Role: e.Role, Created: e.Created, hash: [sha256.Size]byte(hash),
+		}
 		if e.Expires != nil {
 			t.Expires = *e.Expires
 		}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // Files of a site's data folder.
@@ -26,7 +25,7 @@ func OpenIn(dataDir string) (*Store, error) {
 	if err = WriteText(filepath.Join(dataDir, OperatorFile), text); err != nil {
 		return nil, err
 	}
-	if _, err = s.adopt(id, text, "operator", Operator, time.Time{}); err != nil {
+	if _, err = s.adopt(text, Token{ID: id, Name: "operator", Role: Operator}); err != nil {
 		return nil, err
 	}
 	s.made = true

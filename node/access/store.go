@@ -39,19 +39,19 @@ func Open(path string) (*Store, error) {
 	return s, nil
 }
 
-// Create makes a token that expires at until, never if that is zero. Its text, which is returned, is not kept.
-func (s *Store) Create(name string, role Role, until time.Time) (text string, t Token, err error) {
-	id, text := newText()
-	t, err = s.adopt(id, text, name, role, until)
+// Create makes a token with the name, user, role and end of t. Its text, which is returned, is not kept.
+func (s *Store) Create(t Token) (text string, made Token, err error) {
+	t.ID, text = newText()
+	made, err = s.adopt(text, t)
 	if err != nil {
 		return "", Token{}, err
 	}
-	return text, t, nil
+	return text, made, nil
 }
 
 // adopt keeps a token whose text was made before.
-func (s *Store) adopt(id, text, name string, role Role, until time.Time) (Token, error) {
-	t := Token{ID: id, Name: name, Role: role, Created: s.now().UTC(), Expires: until.UTC()}
+func (s *Store) adopt(text string, t Token) (Token, error) {
+	t.Created, t.Expires = s.now().UTC(), t.Expires.UTC()
 	if err := t.validate(); err != nil {
 		return Token{}, err
 	}
@@ -66,7 +66,7 @@ func (s *Store) adopt(id, text, name string, role Role, until time.Time) (Token,
 		return Token{}, ErrFull
 	}
 	next := maps.Clone(s.tokens)
-	next[id] = t
+	next[t.ID] = t
 	return t, s.replace(next)
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -27,7 +28,8 @@ func (r Role) Covers(other Role) bool {
 // Token is what is kept of one.
 type Token struct {
 	ID      string // of 8 letters: no secret, it stands in lists and logs
-	Name    string // whose it is, or what for
+	Name    string // what for
+	User    string // whose it is, the name that jobs carry; "" = the site's own
 	Role    Role
 	Created time.Time
 	Expires time.Time // zero: never
@@ -42,6 +44,7 @@ func (t Token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.
 const (
 	MaxTokens = 10_000
 	maxName   = 100 // bytes
+	maxUser   = 63  // bytes
 )
 
 // Errors of tokens that are well-formed.
@@ -56,6 +59,19 @@ var (
 	ErrFull = errors.New("too many tokens: revoke some")
 )
 
+const userForm = "a user's name has 1 to 63 small letters, digits, '.', '_', '-' or '@', and begins with a letter or digit"
+
+// ValidUser reports whether a text can be a user's name: it stands in lists, logs and file names as it is.
+func ValidUser(name string) bool {
+	for i, r := range name {
+		plain := 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
+		if !plain && (i == 0 || !strings.ContainsRune("._-@", r)) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxUser
+}
+
 // validate reports why a token cannot be made.
 func (t Token) validate() error {
 	if t.Name == "" || len(t.Name) > maxName {
@@ -65,6 +81,12 @@ func (t Token) validate() error {
 		if r < ' ' || r == 0x7f || r == 0xfffd {
 			return fmt.Errorf("%w: its name must be one line of UTF-8", ErrInvalid)
 		}
+	}
+	if !ValidUser(t.User) && t.User != "" {
+		return fmt.Errorf("%w: user %.80q: %s", ErrInvalid, t.User, userForm)
+	}
+	if t.User == "" && t.Role == User {
+		return fmt.Errorf("%w: role %s needs the name of its user", ErrInvalid, User)
 	}
 	if ranks[t.Role] == 0 {
 		return fmt.Errorf("%w: role %.20q; use %s, %s or %s", ErrInvalid, t.Role, ReadOnly, User, Operator)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/access"
 )
 
@@ -34,20 +35,23 @@ func New(tokens Tokens) *Auth {
 // On reports whether requests are judged at all.
 func (a *Auth) On() bool { return a.tokens != nil }
 
-// Admit refuses whoever may not ask this.
-func (a *Auth) Admit(r *http.Request) error {
-	if !a.On() || Open(r.URL.EscapedPath()) {
-		return nil
+// Admit refuses whoever may not ask this, and returns who asks.
+func (a *Auth) Admit(r *http.Request) (node.Asker, error) {
+	switch {
+	case !a.On():
+		return node.Asker{Operator: true}, nil
+	case Open(r.URL.EscapedPath()):
+		return node.Asker{}, nil
 	}
 	token, err := a.holder(r)
 	if err != nil {
-		return err
+		return node.Asker{}, err
 	}
 	if need := needed(r); !token.Role.Covers(need) {
-		return problem.New(http.StatusForbidden, "forbidden", "The token's role does not suffice",
+		return node.Asker{}, problem.New(http.StatusForbidden, "forbidden", "The token's role does not suffice",
 			"this needs role "+string(need)+", the token has "+problem.OneLine(string(token.Role))+": ask the site's operator for another token")
 	}
-	return nil
+	return node.Asker{User: token.User, Operator: token.Role.Covers(access.Operator), Token: token.ID}, nil
 }
 
 // holder returns the token with which a request comes.

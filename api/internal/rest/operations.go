@@ -30,8 +30,8 @@ type Gate interface {
 	// Begin comes first and may replace both ends of the exchange. What it returns sets
 	// headers right before those of the answer go out.
 	Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func(http.Header))
-	// Admit refuses what is to reach no operation.
-	Admit(w http.ResponseWriter, r *http.Request) error
+	// Admit refuses what is to reach no operation, and returns the request for those that follow.
+	Admit(w http.ResponseWriter, r *http.Request) (*http.Request, error)
 	// Refuse answers what reached no operation.
 	Refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem)
 	// Forward has another broker answer.

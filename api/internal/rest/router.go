@@ -47,8 +47,9 @@ func around(gate Gate, c echo.Context, next echo.HandlerFunc) error {
 	res.Writer = w
 	c.SetRequest(r)
 	res.Before(func() { mark(res.Header()) })
-	err := gate.Admit(res, r)
+	r, err := gate.Admit(res, r)
 	if err == nil {
+		c.SetRequest(r)
 		err = next(c)
 	}
 	if err != nil {

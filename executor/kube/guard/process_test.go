@@ -258,7 +258,12 @@ func TestOthersEndIt(t *testing.T) {
 		"stopped":  {nil, func(p *pod) { p.must(p.cmd.Process.Signal(syscall.SIGTERM)) }, executor.Stopped},
 		"timeout":  {func(o *Orders) { o.Timeout = time.Second }, func(*pod) {}, executor.TimedOut},
 	} {
-		p := begin(t, Answer{Left: 3 * time.Second}, c.change, polite)
+		p := begin(t, Answer{Left: time.Minute}, func(o *Orders) {
+			o.Grace = 20 * time.Second // a busy machine's shell is late to its trap
+			if c.change != nil {
+				c.change(o)
+			}
+		}, polite)
 		p.line()
 		c.act(p)
 		told, out, _ := p.end()

@@ -78,6 +78,7 @@ func (m *member) apply(c command.Command) command.Result {
 	for _, x := range m.state.Roster().Members {
 		known.Members = append(known.Members, truststore.Entry{
 			Site: x.Site, Key: identity.Public(x.Key), Elector: x.Elector, Banned: x.Banned,
+			Deciding: x.Deciding(0),
 		})
 	}
 	if err := m.trust.Update(known); err != nil {

@@ -16,7 +16,7 @@ import (
 var ErrNoAgreement = errors.New("too few electors agree on who the members are")
 
 // Refresh asks members who the members are now, for one that was away while that changed: whoever leads may have a key
-// that it does not know. It returns the newest roster that more than half of the electors which it knows tell alike:
+// that it does not know. It returns the newest roster that more than half of those who decided when it knew tell alike:
 // none of them is believed alone. The roster that it has is returned if there is no newer one. relay.ErrBanned,
 // relay.ErrUnknownKey:
 // they do not talk to this site.
@@ -27,7 +27,7 @@ func (a *Asking) Refresh(ctx context.Context, now truststore.Roster, members []r
 	var wg sync.WaitGroup
 	electors := 0
 	for _, m := range now.Members {
-		if !m.Elector || m.Banned || m.Site == a.Dialer.Site {
+		if !m.Deciding || m.Site == a.Dialer.Site {
 			continue
 		}
 		electors++

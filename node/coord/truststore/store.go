@@ -16,6 +16,8 @@ type Entry struct {
 	Key     identity.Public `json:"key"`
 	Elector bool            `json:"elector,omitempty"`
 	Banned  bool            `json:"banned,omitempty"`
+	// Deciding is set for an elector whose vote counted: it was here. Only those are asked who the members are now.
+	Deciding bool `json:"deciding,omitempty"`
 }
 
 // Roster is what the federation had decided by an entry of its log.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/truststore"
@@ -57,6 +58,7 @@ func RosterOf(federation [16]byte, changed uint64, c roster.Contents) truststore
 	for _, m := range c.Members {
 		r.Members = append(r.Members, truststore.Entry{
 			Site: m.Site, Key: identity.Public(m.Key), Elector: m.Elector, Banned: m.Banned,
+			Deciding: m.Deciding(command.EpochOf(changed)),
 		})
 	}
 	return r
@@ -64,5 +66,5 @@ func RosterOf(federation [16]byte, changed uint64, c roster.Contents) truststore
 
 // Founded is the roster of a federation that a site is about to found: it knows nobody but itself.
 func Founded(federation [16]byte, site string, key identity.Public) truststore.Roster {
-	return truststore.Roster{Federation: federation, Members: []truststore.Entry{{Site: site, Key: key, Elector: true}}}
+	return truststore.Roster{Federation: federation, Members: []truststore.Entry{{Site: site, Key: key, Elector: true, Deciding: true}}}
 }

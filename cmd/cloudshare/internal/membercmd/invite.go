@@ -53,13 +53,14 @@ The site is admitted once it has used the token and more than half of the electo
 this site's approval, if it has a vote, is given with the invitation. What is pending is shown by
 cloudshare invitations. The new site gets a vote, too, if fewer than five have one and --no-vote is not given.
 
-With --again the token is for a member that lost its disk, and has its key or has recovered it: it comes back with that
-key, and nobody else can use the token.
+With --again the token is for a member that lost its disk, and nobody else can use it: there, cloudshare key recover
+--join @FILE gives it a new key by its recovery key, and cloudshare broker --join @FILE starts it. (A copy of the old
+key alone is not enough: the federation remembers that there were data.)
 
 With --if-needed the same command line can run at every start of a service: it waits 30 s at most until the broker is
 ready, and invites nobody where FILE holds a token already, or where NAME is a member.`
 	f := cmd.Flags()
-	f.BoolVar(&again, "again", false, "for a member that comes back on an empty disk, with the key that it has here")
+	f.BoolVar(&again, "again", false, "for a member that comes back on an empty disk, by its recovery key")
 	f.BoolVar(&noVote, "no-vote", false, "the site is to lend and borrow only, and decide nothing")
 	f.DurationVar(&within, "for", 24*time.Hour, "how long the invitation stands, at most 720h")
 	f.StringVar(&out, "out", "", "write the token into a new `FILE`")
@@ -127,7 +128,8 @@ func noteInvited(a *cli.App, v wire.Invited, out string) {
 		out = "FILE"
 	}
 	if v.State == "admitted" {
-		a.Note("%s may come back with its key %s; there: cloudshare broker --join @%s", v.Site, v.Claimant, out)
+		a.Note("%s may come back with its key %s; there: cloudshare key recover --join @%[3]s, then cloudshare broker --join @%[3]s",
+			v.Site, v.Claimant, out)
 	} else {
 		a.Note("%s may join until %s, once. Send the token to its operator alone; there: cloudshare broker --join @%s",
 			v.Site, cli.Cell(v.Until), out)

@@ -429,6 +429,11 @@ func TestGossipKeyIsDue(t *testing.T) {
 	w.must("a", rebind)
 	w.must("b", rebind)
 	due(3, "b's former key may be somebody else's")
+	set(3)
+	w.must("a", w.rekeying("a", "a", "recovery of a", "a"))
+	due(0, "a has a recovery key")
+	w.must("a", w.rekeying("a", "a2", "recovery of a", "recovery of a"))
+	due(4, "a's lost key may be somebody else's")
 }
 
 // However many commands of the roster an entry has, and however bad their signatures are, it ends.

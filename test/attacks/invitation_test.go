@@ -49,8 +49,9 @@ func isMember(t *testing.T, site string) bool {
 // refusedJoin uses an invitation, and returns why it is refused.
 func refusedJoin(t *testing.T, v *invitation.Invitation, key identity.Key) string {
 	t.Helper()
-	who := stranger(t, v.Site)
-	_, err := who.Asking().Join(within(t), v, key)
+	who, err := intruder.Holder(v.Site, key, dataOf(shared.Sites[2]))
+	must(t, err)
+	_, err = who.Asking().Join(within(t), v, key)
 	if !errors.Is(err, enroll.ErrRefused) {
 		t.Errorf("the invitation of %s is not refused: %v", v.Site, err)
 		return ""

@@ -124,7 +124,13 @@ func (r *run) seeIndex(m *member, least uint64, header http.Header) error {
 // seen remembers what a broker's list said of jobs whose clients had their ids
 // when it was asked, or that it shows.
 func (r *run) seen(m *member, call time.Duration, asked map[string]linear.Op, list []testbed.Job, sure bool) {
+	names := r.names()
 	for _, j := range list {
+		if j.Site != m.Name { // another site's broker does not tell it
+			if j.Name = names[j.ID]; j.Name == "" {
+				continue
+			}
+		}
 		o, ok := asked[j.Name]
 		if !ok {
 			o = linear.Op{Job: j.Name, Owner: j.Site}
@@ -161,6 +167,21 @@ func (r *run) asking() map[string]linear.Op {
 		for i, j := range o.Jobs {
 			if len(o.ids[i]) > 0 {
 				out[j.Name] = linear.Op{Job: j.Name, Owner: r.members[o.Site-1].Name}
+			}
+		}
+	}
+	return out
+}
+
+// names returns the names of the jobs whose ids their clients have, by id.
+func (r *run) names() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]string{}
+	for _, o := range r.orders {
+		for i, j := range o.Jobs {
+			for _, id := range o.ids[i] {
+				out[id] = j.Name
 			}
 		}
 	}

@@ -20,6 +20,7 @@ type guarded struct {
 	*Server
 	t     *testing.T
 	store *access.Store
+	fake  *fakeBroker
 	token string // the operator's
 }
 
@@ -29,9 +30,9 @@ func newGuarded(t *testing.T) *guarded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guarded{t: t, store: store}
+	g := &guarded{t: t, store: store, fake: newFake("site-1")}
 	g.token = g.create(access.Operator, time.Time{})
-	g.Server = New(Config{Access: store}, newFake("site-1"), prometheus.NewRegistry(), zerolog.Nop())
+	g.Server = New(Config{Access: store}, g.fake, prometheus.NewRegistry(), zerolog.Nop())
 	return g
 }
 

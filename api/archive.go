@@ -38,6 +38,8 @@ var exportTypes = map[string]string{archive.NDJSON: wire.TypeNDJSON, archive.CSV
 // reports answers from the broker's archive.
 type reports struct {
 	archive Archive // nil = none is kept
+	// visible selects the jobs of which who asks may read; nil = all.
+	visible func(context.Context) func(command.JobID) bool
 	api     *rest.API
 	stop    *transport.Stop
 	log     zerolog.Logger
@@ -149,6 +151,7 @@ func (p *reports) archiveQuery(r *http.Request) (q archive.Query, done func(), e
 		return q, nil, archiveProblem(archive.ErrOff)
 	}
 	values, now := r.URL.Query(), time.Now()
+	q.Visible = p.visible(r.Context())
 	if q.Since, err = instant("since", values.Get("since"), now); err != nil {
 		return q, nil, err
 	}

@@ -4,6 +4,7 @@ package api
 import (
 	"context"
 
+	"github.com/cloudshare/cloudshare/api/internal/sight"
 	"github.com/cloudshare/cloudshare/api/internal/source"
 )
 
@@ -15,6 +16,7 @@ type Broker interface {
 	source.Jobs
 	source.Submissions
 	source.Whys
+	source.Owners
 	source.Outputs
 	source.Federation
 	source.Operator
@@ -23,3 +25,14 @@ type Broker interface {
 	// Confirm returns once the replicated state is as new as the call.
 	Confirm(ctx context.Context) error
 }
+
+// seen is a broker that shows of jobs what who asks may see.
+type seen struct {
+	*sight.Rule
+	beneath
+}
+
+// beneath is the broker itself: what package sight answers goes before.
+type beneath struct{ Broker }
+
+var _ Broker = seen{}

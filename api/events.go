@@ -39,6 +39,7 @@ type events struct {
 	broker interface {
 		source.State
 		source.Feed
+		Filter(ctx context.Context, f node.EventFilter) node.EventFilter
 	}
 	api    *rest.API
 	reads  *reads.Reads
@@ -94,7 +95,7 @@ func (e *events) stream(w http.ResponseWriter, r *http.Request, _ func(string) s
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Accel-Buffering", "no") // a proxy must pass it on as it comes
 	w.WriteHeader(http.StatusOK)
-	st := &eventStream{of: e, out: w, flush: http.NewResponseController(w), from: e.broker.Events(from, filter)}
+	st := &eventStream{of: e, out: w, flush: http.NewResponseController(w), from: e.broker.Events(from, e.broker.Filter(ctx, filter))}
 	st.hello(from)
 	if follow {
 		st.run(ctx)

@@ -30,7 +30,8 @@ import (
 type fakeBroker struct {
 	mu       sync.Mutex
 	site     string
-	name     string // that it answers by, if not site
+	users    map[uint64]string // whose jobs are, by number
+	name     string            // that it answers by, if not site
 	index    uint64
 	jobs     []node.Job
 	keys     map[string]command.JobID
@@ -61,7 +62,8 @@ var _ Broker = (*fakeBroker)(nil)
 
 func newFake(site string) *fakeBroker {
 	return &fakeBroker{
-		site: site, index: 7, keys: map[string]command.JobID{}, params: command.DefaultParams(),
+		site: site, index: 7, params: command.DefaultParams(),
+		keys: map[string]command.JobID{}, users: map[uint64]string{},
 		replica: replica.NewReplica(),
 	}
 }
@@ -94,6 +96,7 @@ func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Ans
 		}
 		f.index++
 		id = command.JobID{Site: f.site, Num: uint64(len(f.jobs) + 1)}
+		f.users[id.Num] = r.User
 		f.jobs = append(f.jobs, node.Job{
 			ID: id, Spec: r.Spec, State: "queued", Durability: node.DurableFederation,
 			SubmittedAt: time.UnixMilli(1_000_000).UTC(), Counts: map[string]uint32{"queued": r.Spec.Count},
@@ -119,6 +122,13 @@ func (f *fakeBroker) find(id command.JobID) (node.Job, error) {
 		return node.Job{}, fmt.Errorf("job %s: %w", id, node.ErrNotFound)
 	}
 	return f.jobs[id.Num-1], nil
+}
+
+// UserOf implements Broker.
+func (f *fakeBroker) UserOf(num uint64) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.users[num]
 }
 
 func (f *fakeBroker) Job(_ context.Context, id command.JobID) (node.Job, error) { return f.find(id) }

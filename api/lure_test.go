@@ -42,7 +42,7 @@ func TestProxyStripsCredentials(t *testing.T) {
 		"Idempotency-Key", "mine", "Accept", "application/json",
 	}
 	for _, target := range []string{
-		"GET /v1/jobs/site-2.1", "DELETE /v1/jobs/site-2.1", "GET /v1/jobs/site-2.1/logs", "POST /v1/cancel?job=site-2.1",
+		"GET /v1/jobs/site-2.1", "GET /v1/jobs/site-2.1/tasks", "GET /v1/jobs/site-2.1/why",
 		"GET /v1/wait?job=site-2.1&wait=1s", "GET /jobs/site-2.1",
 	} {
 		method, path, _ := strings.Cut(target, " ")
@@ -168,7 +168,7 @@ func TestPeersAskOnlySome(t *testing.T) {
 	for target, want := range map[string]int{
 		"GET /v1/jobs/site-1.1": 200, "HEAD /v1/jobs/site-1.1": 200, "GET /v1/jobs/site-1.1/tasks": 200,
 		"GET /v1/jobs/site-1.1/logs": 200, "GET /v1/contact": 200, "GET /v1/wait?job=site-1.1&wait=1ms": 200,
-		"DELETE /v1/jobs/site-1.1": 202,
+		"DELETE /v1/jobs/site-1.1": 403, "POST /v1/jobs/site-1.1/rerun": 403, "POST /v1/cancel?job=site-1.1": 403,
 
 		"POST /v1/jobs": 403, "GET /v1/jobs": 403, "POST /v1/drain": 403, "POST /v1/leave": 403, "PUT /v1/policy": 403,
 		"GET /v1/events": 403, "GET /metrics": 403, "GET /": 403, "GET /jobs/site-1.1": 403, "POST /jobs/site-1.1/cancel": 403,

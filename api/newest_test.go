@@ -191,7 +191,7 @@ func outputsIn(t *testing.T, body io.Reader) string {
 // TestKeptIsAnsweredByTheAskedSite: the question between brokers is bounded, and says
 // what has become of what is not there.
 func TestKeptIsAnsweredByTheAskedSite(t *testing.T) {
-	f := newFake("site-1")
+	f := newFake("site-2")
 	f.kept = func(position uint32) (k node.KeptOutput) {
 		switch position {
 		case 3:
@@ -202,7 +202,7 @@ func TestKeptIsAnsweredByTheAskedSite(t *testing.T) {
 		return k
 	}
 	s := newServer(f)
-	w := ask(s, http.MethodGet, "/v1/jobs/site-2.7/kept?tasks=3-5", "", "")
+	w := askAsPeer(s, http.MethodGet, "/v1/jobs/site-1.7/kept?tasks=3-5")
 	var page wire.List[wire.Kept]
 	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || len(page.Items) != 2 ||
 		page.Items[0] != (wire.Kept{Task: 3, Attempt: 2}) ||
@@ -210,9 +210,12 @@ func TestKeptIsAnsweredByTheAskedSite(t *testing.T) {
 		t.Errorf("%d %s, %v", w.Code, w.Body, err)
 	}
 	for _, query := range []string{"", "?tasks=0-1000", "?tasks=x"} {
-		if w := ask(s, http.MethodGet, "/v1/jobs/site-2.7/kept"+query, "", ""); w.Code != 400 {
+		if w := askAsPeer(s, http.MethodGet, "/v1/jobs/site-1.7/kept"+query); w.Code != 400 {
 			t.Errorf("%q: %d %s", query, w.Code, w.Body)
 		}
+	}
+	if w := askAsPeer(s, http.MethodGet, "/v1/jobs/site-3.7/kept?tasks=3"); w.Code != 404 && w.Code != 403 {
+		t.Errorf("of a third site's job: %d %s", w.Code, w.Body)
 	}
 }
 

@@ -42,7 +42,7 @@ type pages struct {
 
 // newSource says what the pages stand on.
 func newSource(
-	cfg *Config, b Broker, o *outputs.Outputs, others *peers.Client, who *auth.Auth, stop *transport.Stop,
+	cfg *Config, b seen, o *outputs.Outputs, others *peers.Client, who *auth.Auth, stop *transport.Stop,
 ) web.Config {
 	out := web.Config{
 		Source: pageSource{b, o, others}, Roster: b, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem,

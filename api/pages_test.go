@@ -52,11 +52,12 @@ func TestPages(t *testing.T) {
 func TestPagesOfAnotherBroker(t *testing.T) {
 	owner := newFake("site-2")
 	there := serve(t, owner, Config{})
-	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"],"name":"at home"}`)
+	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"],"name":"at home","count":77}`)
 	f := newFake("site-1")
 	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(there), Role: "owner"}
 	here := newServer(f)
-	if w := ask(here, "GET", "/jobs/site-2.1", "", ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "at home") {
+	if w := ask(here, "GET", "/jobs/site-2.1", "", ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "77") ||
+		strings.Contains(w.Body.String(), "at home") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: "127.0.0.1:1", Role: "owner"}
@@ -70,20 +71,17 @@ func TestPagesOfAnotherBroker(t *testing.T) {
 // TestPageFindsEarlierAttempts: the output of an earlier attempt is shown from
 // the site that ran it.
 func TestPageFindsEarlierAttempts(t *testing.T) {
-	executor := newFake("site-2")
-	there := serve(t, executor, Config{})
-	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
-	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
+	executor, at := member(t, "site-2", Config{})
 	executor.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader("from site-2, attempt " + strconv.Itoa(int(q.Attempt)))), nil
 	}
-	f := newFake("site-2")
+	f := newFake("site-1")
 	here := newServer(f)
 	ask(here, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
 	f.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
-		return nil, &node.AnywhereError{Query: q, What: "attempt 1", Sites: []node.ElsewhereError{{Site: "site-2", Peer: peerOf(there)}}}
+		return nil, &node.AnywhereError{Query: q, What: "attempt 1", Sites: []node.ElsewhereError{at}}
 	}
-	w := ask(here, "GET", "/jobs/site-2.1/log?task=0&attempt=1", "", "")
+	w := ask(here, "GET", "/jobs/site-1.1/log?task=0&attempt=1", "", "")
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "data: from site-2, attempt 1\n") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

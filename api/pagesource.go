@@ -25,7 +25,7 @@ import (
 // pageSource gives the pages the broker's feed in their own terms, and what another broker knows as data: a page is
 // always drawn by the broker that shows it.
 type pageSource struct {
-	Broker
+	seen
 	*outputs.Outputs
 	others *peers.Client
 }
@@ -41,8 +41,8 @@ func (p pageSource) AwaitMove(ctx context.Context, entry, home uint64) error {
 }
 
 // Events implements web.Source.
-func (p pageSource) Events(from node.EventID, f node.EventFilter) web.Events {
-	return p.Broker.Events(from, f)
+func (p pageSource) Events(ctx context.Context, from node.EventID, f node.EventFilter) web.Events {
+	return p.seen.Events(from, p.Filter(ctx, f))
 }
 
 // Logs implements web.Source: it looks for earlier attempts at all brokers.
@@ -52,12 +52,12 @@ func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, e
 
 // Job implements web.Source.
 func (p pageSource) Job(ctx context.Context, id command.JobID) (node.Job, error) {
-	job, err := p.Broker.Job(ctx, id)
+	job, err := p.seen.Job(ctx, id)
 	var at *node.ElsewhereError
 	if !errors.As(err, &at) {
 		return job, err
 	}
-	got, err := peers.AskSame[wire.Job](ctx, p.others, pageAsks(http.MethodGet, id, ""), at, nil)
+	got, err := peers.AskSame[wire.Job](ctx, p.others, pageAsks(id, ""), at, nil)
 	if err != nil {
 		return node.Job{}, err
 	}
@@ -66,12 +66,12 @@ func (p pageSource) Job(ctx context.Context, id command.JobID) (node.Job, error)
 
 // FindTasks implements web.Source.
 func (p pageSource) FindTasks(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
-	tasks, next, err := p.Broker.FindTasks(ctx, id, q)
+	tasks, next, err := p.seen.FindTasks(ctx, id, q)
 	var at *node.ElsewhereError
 	if !errors.As(err, &at) {
 		return tasks, next, err
 	}
-	got, err := peers.AskSame[wire.List[wire.Task]](ctx, p.others, pageAsks(http.MethodGet, id, "/tasks"), at, taskValues(q))
+	got, err := peers.AskSame[wire.List[wire.Task]](ctx, p.others, pageAsks(id, "/tasks"), at, taskValues(q))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -82,24 +82,9 @@ func (p pageSource) FindTasks(ctx context.Context, id command.JobID, q node.Task
 	return tasks, uint32(more), nil
 }
 
-// Cancel implements web.Source.
-func (p pageSource) Cancel(ctx context.Context, id command.JobID) error {
-	err := p.Broker.Cancel(ctx, id)
-	var at *node.ElsewhereError
-	if !errors.As(err, &at) {
-		return err
-	}
-	r := pageAsks(http.MethodDelete, id, "")
-	res, err := p.others.AskFor(ctx, r, at, url.URL{Path: r.URL.Path})
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
-}
-
 // pageAsks is a request of this broker's own, for one of its pages.
-func pageAsks(method string, id command.JobID, what string) *http.Request {
-	return &http.Request{Method: method, Header: http.Header{}, URL: &url.URL{Path: "/v1/jobs/" + id.String() + what}}
+func pageAsks(id command.JobID, what string) *http.Request {
+	return &http.Request{Method: http.MethodGet, Header: http.Header{}, URL: &url.URL{Path: "/v1/jobs/" + id.String() + what}}
 }
 
 // taskValues writes a query for tasks as another broker's API reads it.
@@ -122,6 +107,7 @@ func jobOf(id command.JobID, j *wire.Job) node.Job {
 		ID: id, Spec: specOf(&j.Spec), State: problem.OneLine(j.State), Reason: problem.OneLine(j.Reason),
 		Durability: problem.OneLine(j.Durability), Counts: map[string]uint32{},
 		SubmittedAt: moment(j.SubmittedAt), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt),
+		Outline: j.Outline,
 	}
 	for _, name := range strings.Split(fsm.TaskStateNames(), ", ") {
 		out.Counts[name] = min(j.Counts[name], command.MaxCount)

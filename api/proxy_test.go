@@ -28,7 +28,8 @@ func (o *onceLog) Close() error {
 	return o.err
 }
 
-// TestForward: any broker answers for any other, streaming too.
+// TestForward: any broker shows the outline of any other's jobs; only their own one shows what they write, and ends
+// them.
 func TestForward(t *testing.T) {
 	owner := newFake("site-2")
 	there := serve(t, owner, Config{})
@@ -39,10 +40,9 @@ func TestForward(t *testing.T) {
 	owner.index = 99
 
 	for path, want := range map[string]string{
-		"/v1/jobs/site-2.1":                    `"id":"site-2.1"`,
-		"/v1/jobs/site-2.1/tasks?limit=1":      `"next":"1"`,
-		"/v1/jobs/site-2.1/logs?stream=stderr": "stderr of task 0",
-		"/v1/jobs/site-2.7":                    "not-found",
+		"/v1/jobs/site-2.1":               `"id":"site-2.1"`,
+		"/v1/jobs/site-2.1/tasks?limit=1": `"next":"1"`,
+		"/v1/jobs/site-2.7":               "not-found",
 	} {
 		res := request1(t, limit(t), "GET", "http://"+here.Addr()+path, "", nil)
 		body, err := io.ReadAll(res.Body)
@@ -53,8 +53,28 @@ func TestForward(t *testing.T) {
 			t.Errorf("%s: index %v, want that of the broker that answered", path, index)
 		}
 	}
-	feed, closed := follow(owner)
-	res := request1(t, limit(t), "GET", "http://"+here.Addr()+"/v1/jobs/site-2.1/logs?follow=true", "", nil)
+	for _, what := range []string{"GET /v1/jobs/site-2.1/logs", "DELETE /v1/jobs/site-2.1", "POST /v1/jobs/site-2.1/rerun"} {
+		method, path, _ := strings.Cut(what, " ")
+		if w := ask(here, method, path, "", ""); w.Code != 403 || !strings.Contains(w.Body.String(), ":not-owner") {
+			t.Errorf("%s at another site's broker: %d %s", what, w.Code, w.Body)
+		}
+	}
+	if owner.jobs[0].State != "queued" {
+		t.Error("it was cancelled")
+	}
+}
+
+// TestForwardLog: an owner's broker passes on what the executor's one sends, as it comes.
+func TestForwardLog(t *testing.T) {
+	executor := newFake("site-2")
+	there := serve(t, executor, Config{})
+	owner := newFake("site-1")
+	owner.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(there), Role: "executor"}
+	here := serve(t, owner, Config{})
+	executor.jobs = []node.Job{{ID: command.JobID{Site: "site-1", Num: 1}, State: "running"}}
+	executor.site, executor.name = "site-1", "site-2" // it runs the owner's job
+	feed, closed := follow(executor)
+	res := request1(t, limit(t), "GET", "http://"+here.Addr()+"/v1/jobs/site-1.1/logs?follow=true", "", nil)
 	if _, err := io.WriteString(feed, "live\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +84,6 @@ func TestForward(t *testing.T) {
 	}
 	_ = res.Body.Close()
 	<-closed
-	if res := request1(t, limit(t), "DELETE", "http://"+here.Addr()+"/v1/jobs/site-2.1", "", nil); res.StatusCode != 202 || owner.jobs[0].State != "cancelled" {
-		t.Errorf("cancel: %s", res.Status)
-	}
 }
 
 // TestForwardEnds: brokers that each believe in the other one end in a
@@ -92,7 +109,7 @@ func TestForwardEnds(t *testing.T) {
 }
 
 // TestForwardToAnother: what answers at a site's address and is not that site's broker
-// answers nothing for it, and is asked to do nothing.
+// answers nothing for it.
 func TestForwardToAnother(t *testing.T) {
 	a, other := newFake("site-1"), newFake("site-3")
 	atA := serve(t, a, Config{Federation: "fed"})
@@ -107,36 +124,29 @@ func TestForwardToAnother(t *testing.T) {
 		"nobody":             {"127.0.0.1:1", "does not answer (dial tcp 127.0.0.1:1: connect: connection refused): correct "},
 	} {
 		a.elseErr = &node.ElsewhereError{Site: "site-2", Peer: tc.at, Role: "owner"}
-		for _, method := range []string{"GET", "DELETE"} {
-			w := ask(atA, method, "/v1/jobs/site-2.1", "", "")
-			if body := w.Body.String(); w.Code != 503 || !strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) ||
-				!strings.Contains(body, "its broker at "+tc.at) || !strings.Contains(body, "`advertise` or `peer` of site-2") {
-				t.Errorf("%s, %s: %d %s", name, method, w.Code, body)
-			}
+		w := ask(atA, "GET", "/v1/jobs/site-2.1", "", "")
+		if body := w.Body.String(); w.Code != 503 || !strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) ||
+			!strings.Contains(body, "its broker at "+tc.at) || !strings.Contains(body, "`advertise` or `peer` of site-2") {
+			t.Errorf("%s: %d %s", name, w.Code, body)
 		}
-		for method, path := range map[string]string{"POST": "/v1/cancel?job=site-2.1", "GET": "/v1/wait?job=site-2.1&wait=5s"} {
-			w := ask(atA, method, path, "", "")
-			if body := w.Body.String(); !strings.Contains(body, "owner-unreachable") ||
-				!strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) {
-				t.Errorf("%s, %s: %d %s", name, path, w.Code, body)
-			}
+		w = ask(atA, "GET", "/v1/wait?job=site-2.1&wait=5s", "", "")
+		if body := w.Body.String(); !strings.Contains(body, "owner-unreachable") ||
+			!strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) {
+			t.Errorf("%s, wait: %d %s", name, w.Code, body)
 		}
 		a.elseErr = &node.AnywhereError{
 			Query: node.LogQuery{Attempt: 1},
 			Sites: []node.ElsewhereError{{Site: "site-2", Peer: tc.at}}, What: "attempt 1",
 		}
-		if w := ask(atA, "GET", "/v1/jobs/site-2.1/logs?attempt=1", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), tc.at) {
+		if w := ask(atA, "GET", "/v1/jobs/site-1.1/logs?attempt=1", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), tc.at) {
 			t.Errorf("%s, search: %d %s", name, w.Code, w.Body)
 		}
-	}
-	if namesake.jobs[0].State != "queued" {
-		t.Error("a job of another federation was cancelled")
 	}
 }
 
 func expect(t *testing.T, s *Server, name string) {
 	t.Helper()
-	res := request1(t, limit(t), "GET", "http://"+s.Addr()+"/v1/jobs/site-2.1/logs", "", nil)
+	res := request1(t, limit(t), "GET", "http://"+s.Addr()+"/v1/jobs/site-2.1/tasks", "", nil)
 	var p wire.Problem
 	if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
 		t.Fatal(err)

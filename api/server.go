@@ -16,6 +16,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/sight"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -106,6 +107,7 @@ type Server struct {
 // in reg, and serves all of reg's at /metrics.
 func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) *Server {
 	cfg = cfg.withDefaults()
+	in := seen{sight.New(b), beneath{b}}
 	s := newBounded(&cfg, logger)
 	stop, metrics := s.transport.Stop, newMetrics(reg)
 	bodies := transport.NewBodies(cfg.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow)
@@ -124,19 +126,19 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		refuse: s.pages.refuse,
 	}, logger)
 	out := outputs.New(outputs.Config{
-		Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
+		Broker: in, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
 		Log: logger,
 	})
-	s.pages.api, s.pages.web = s.api, web.New(newSource(&cfg, b, out, s.peers, who, stop))
+	s.pages.api, s.pages.web = s.api, web.New(newSource(&cfg, in, out, s.peers, who, stop))
 
 	jobs.New(jobs.Config{
-		Broker: b, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
+		Broker: in, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
 		Refused: metrics.refused, Log: logger,
 	}).Register()
 	members.New(members.Config{Broker: b, API: s.api, Reads: read, Bodies: bodies}).Register()
 	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation}).register()
-	(&events{broker: b, api: s.api, reads: read}).register()
-	(&reports{cfg.Archive, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()
+	(&events{broker: in, api: s.api, reads: read}).register()
+	(&reports{cfg.Archive, in.Archived, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()
 	out.Register()
 	(&probes{b, s.api, metrics, s.pages.web}).register()
 	s.pages.register()

@@ -238,6 +238,12 @@ func TestBan(t *testing.T) {
 		t.Fatal("b was expelled by one of three")
 	}
 	w.must("c", &command.Motion{What: command.MotionBan, Site: "b"}) // who proposes the same votes for it
+	lease := w.s.params.LeaseMs + w.s.params.MarginMs
+	w.pass(lease - 1) // as long as that may run, its tasks may, too
+	if dying := w.s.Dying(); dying != 3 {
+		t.Errorf("%d of its tasks wait for the end of its lease", dying)
+	}
+	w.pass(1)
 	if len(w.s.Assignments("b")) != 0 {
 		t.Error("its tasks are still there")
 	}

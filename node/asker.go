@@ -1,6 +1,10 @@
 package node
 
-import "context"
+import (
+	"context"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // Asker is who asks a broker for something. The gate of the API says so, by the token or the connection with which a
 // request comes.
@@ -26,4 +30,35 @@ func WithAsker(ctx context.Context, a Asker) context.Context {
 func AskerOf(ctx context.Context) Asker {
 	a, _ := ctx.Value(askerKey{}).(Asker)
 	return a
+}
+
+// Sight is how much of a job somebody may see.
+type Sight int
+
+const (
+	// SeesNothing: the job is another user's of the same site.
+	SeesNothing Sight = iota
+	// SeesOutline: state, reason, site, counts, times and needs, of a job that is another site's than the asker's.
+	SeesOutline
+	// SeesAll: the job is the asker's, who may end it, too.
+	SeesAll
+)
+
+// Sees returns how much of a job the asker may see at the broker of the site here. The user is the job's if its site is
+// here, "" if it has none: then it is the site's own. Another broker speaks for all of its own site's users.
+func (a Asker) Sees(job command.JobID, here, user string) Sight {
+	switch {
+	case a == Asker{}:
+		return SeesNothing
+	case a.Site != "":
+		if job.Site == a.Site {
+			return SeesAll
+		}
+		return SeesOutline
+	case job.Site != here:
+		return SeesOutline
+	case a.Operator || a.User == user:
+		return SeesAll
+	}
+	return SeesNothing
 }

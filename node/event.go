@@ -97,6 +97,8 @@ type EventFilter struct {
 	// Labels of the job's spec. An event without a job, or whose job nobody knows
 	// any more, has none.
 	Labels map[string]string
+	// Visible reports whether a job's events are told; nil = all are. It must not wait.
+	Visible func(command.JobID) bool
 }
 
 // Latest are the newest events of a feed that a filter selects.
@@ -120,7 +122,8 @@ func (f *EventFilter) Selects(e *Event) bool {
 	return (len(f.Kinds) == 0 || f.Kinds[e.Kind]) &&
 		(f.Job == command.JobID{} || f.Job == e.Job) &&
 		(f.Site == "" || f.Site == e.Site || f.Site == e.Job.Site) &&
-		(len(f.Labels) == 0 || e.Job.Num > 0)
+		(len(f.Labels) == 0 || e.Job.Num > 0) &&
+		(f.Visible == nil || e.Job.Num == 0 || f.Visible(e.Job))
 }
 
 // Declined is what a site said when it last handed back a task of a job.

@@ -29,6 +29,7 @@ var (
 	ErrUnreachable = errors.New("site unreachable")                       // 503
 	ErrBadParams   = errors.New("invalid parameters")                     // 422
 	ErrNothing     = errors.New("no task of it is like that")             // 409
+	ErrNotOwner    = errors.New("it is not yours")                        // 403
 )
 
 // ErrOutputGone is ErrNotFound of an output that was where it was asked for: it is at
@@ -75,6 +76,8 @@ func (e *AnywhereError) Error() string {
 // Request is one job to accept.
 type Request struct {
 	Spec jobspec.Spec
+	// User of this site who asks, "" for none. It stays at this site; Key is this user's own.
+	User string
 	// Key is the idempotency key, "" for none; Meaning is the spec's, compared when
 	// the key is seen again.
 	Key     string
@@ -115,6 +118,10 @@ type Job struct {
 	SubmittedAt time.Time
 	StartedAt   time.Time // zero = not yet
 	EndedAt     time.Time
+	// Outline: of the spec there are the count and the needs of a task only; the job is not the asker's.
+	Outline bool
+	// User of this site whose the job is; "" = it is the site's own, or not this broker's to tell.
+	User string
 }
 
 // Task is one task as people see it.

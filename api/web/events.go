@@ -55,7 +55,7 @@ func (p *Pages) events(r *http.Request, _ func(string) string) (view, error) {
 	}
 	v.Kinds = eventKinds()
 	entry, _ := p.cfg.Source.Moved()
-	past := p.cfg.Source.Events(node.AfterEntry(entry), filter).Latest(node.EventID{}, shownEvents)
+	past := p.cfg.Source.Events(r.Context(), node.AfterEntry(entry), filter).Latest(node.EventID{}, shownEvents)
 	v.Since, v.Whole = past.Since, past.Whole
 	for _, e := range slices.Backward(past.Events) {
 		v.Rows = append(v.Rows, rowOfEvent(&e))
@@ -99,7 +99,7 @@ func (p *Pages) eventStream(w http.ResponseWriter, r *http.Request, _ func(strin
 			entry, home := p.cfg.Source.Moved()
 			from = node.EventID{Entry: entry, Home: home}
 		}
-		t := ticker{source: p.cfg.Source, filter: filter, events: p.cfg.Source.Events(from, filter)}
+		t := ticker{source: p.cfg.Source, filter: filter, events: p.cfg.Source.Events(ctx, from, filter)}
 		old := banner{pages: p}
 		pace := time.NewTicker(eventPace)
 		defer pace.Stop()
@@ -161,7 +161,7 @@ const gap = `<li class="gap">more happened here than can be shown</li>`
 // pass sends the next events, or a sign of life.
 func (t *ticker) pass(ctx context.Context, s *stream) error {
 	if entry, _ := t.source.Moved(); entry > t.events.Place().Entry+behind {
-		return t.skip(s)
+		return t.skip(ctx, s)
 	}
 	wait, cancel := context.WithTimeout(ctx, staleLook)
 	list, err := t.events.Next(wait)
@@ -185,9 +185,9 @@ func (t *ticker) pass(ctx context.Context, s *stream) error {
 
 // skip has a page that fell behind go on with the present: it is sent as many of
 // the latest events as it would keep, and told if there were more.
-func (t *ticker) skip(s *stream) error {
+func (t *ticker) skip(ctx context.Context, s *stream) error {
 	latest := t.events.Latest(t.events.Place(), shownEvents-1)
-	t.events = t.source.Events(latest.Place, t.filter)
+	t.events = t.source.Events(ctx, latest.Place, t.filter)
 	rows, err := drawn(latest.Events)
 	if err != nil {
 		return err

@@ -27,8 +27,8 @@ type Source interface {
 	// newer one, else ctx's error.
 	Moved() (entry, home uint64)
 	AwaitMove(ctx context.Context, entry, home uint64) error
-	// Events reads what happens after a place.
-	Events(from node.EventID, filter node.EventFilter) Events
+	// Events reads what happens after a place, as far as the context's asker may see it.
+	Events(ctx context.Context, from node.EventID, filter node.EventFilter) Events
 }
 
 // Events is a place in the broker's feed, see replica.Subscription.

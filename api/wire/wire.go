@@ -107,6 +107,8 @@ type Job struct {
 	StartedAt   *time.Time        `json:"started_at"`
 	EndedAt     *time.Time        `json:"ended_at"`
 	Counts      map[string]uint32 `json:"counts" doc:"tasks per state"`
+	User        string            `json:"user,omitempty" doc:"whose it is; told by its owner's broker alone"`
+	Outline     bool              `json:"outline,omitempty" doc:"of the spec there are count and resources only: the rest is shown by its owner's broker, to its user and the operator"`
 	Spec        Spec              `json:"spec"`
 	Failed      []Task            `json:"failed,omitempty" doc:"in one job's answer: its first tasks, 10 at most, that failed or were lost; all are tasks?state=failed&state=lost"`
 	Freshness

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Query selects attempts; zero fields select all.
@@ -14,6 +16,8 @@ type Query struct {
 	Since, Until time.Time // by the end: at or after, before
 	Site         string    // owner or executor
 	Labels       map[string]string
+	// Visible reports whether a job's attempts may be read; nil = all.
+	Visible func(command.JobID) bool
 }
 
 // selects reports whether an attempt passes.
@@ -22,6 +26,9 @@ func (q *Query) selects(a *Attempt) bool {
 		return false
 	}
 	if q.Site != "" && q.Site != a.Owner() && q.Site != a.Site {
+		return false
+	}
+	if q.Visible != nil && !q.Visible(a.Job) {
 		return false
 	}
 	for k, v := range q.Labels {

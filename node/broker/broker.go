@@ -101,6 +101,9 @@ type Broker struct {
 	stopping bool
 }
 
+// UserOf returns the user of a job of this site by its number, "" if it is the site's own.
+func (b *Broker) UserOf(num uint64) string { return b.core.Whose().UserOf(num) }
+
 // New checks the configuration and returns a broker that has not started.
 func New(cfg Config) (*Broker, error) {
 	if err := cfg.Validate(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/turn"
 	"github.com/cloudshare/cloudshare/node/core/usage"
 	"github.com/cloudshare/cloudshare/node/trouble"
+	"github.com/cloudshare/cloudshare/node/whose"
 )
 
 // The shell knows a turn by these names.
@@ -70,6 +71,7 @@ type Core struct {
 
 	nextJob uint64
 	keys    keys.Book
+	whose   *whose.Book
 	home    homejobs.Book
 	usage   usage.Book
 	pubs    publish.Book
@@ -95,7 +97,7 @@ type Core struct {
 // New returns the core of a site that has no handlers yet and knows nothing.
 func New(site string, limits node.Exposure) *Core {
 	c := &Core{
-		site: site, nextJob: 1, out: turn.NewOutbox(site), keys: keys.NewBook(),
+		site: site, nextJob: 1, out: turn.NewOutbox(site), keys: keys.NewBook(), whose: whose.NewBook(),
 		returned: map[executor.ID]bool{}, tallies: trouble.NewTallies(), troubles: trouble.NewTroubles(),
 	}
 	c.machines = machines.NewSet(limits, &c.now, c.troubles)
@@ -230,6 +232,9 @@ func (c *Core) AwaitAccepted(id executor.ID, ready chan struct{}) (known bool) {
 
 // Own answers for the jobs that only this broker knows.
 func (c *Core) Own() *own.Jobs { return &c.own }
+
+// Whose returns whose the jobs of this site are; others than the core only ask, and may do so concurrently.
+func (c *Core) Whose() *whose.Book { return c.whose }
 
 // Figures are what the core counts for /metrics.
 type Figures struct{ Attempts, HomeWaiting, Publishing, Keys int }

@@ -19,7 +19,7 @@ func (c *Core) checkKey(
 	if req.Key == "" {
 		return name, false
 	}
-	name = keys.NameOf(req.Key, req.Line)
+	name = keys.NameOf(keys.OfUser(req.User, req.Key), req.Line)
 	job, body, held := c.keys.Find(name)
 	if !held {
 		err := c.keys.Full(name)

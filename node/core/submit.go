@@ -21,6 +21,7 @@ func (c *Core) submit(ev SubmitEvent, s StateReader, fx *Effects) {
 		c.submitOne(req, ev.Full, func(a node.Answer) { ev.Reply(i, a) }, s, fx)
 	}
 	c.keys.Write(&fx.Writes)
+	c.whose.Write(&fx.Writes)
 }
 
 func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), s StateReader, fx *Effects) {
@@ -49,6 +50,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	}
 	c.nextJob++
 	fx.Writes = append(fx.Writes, record.Put(record.BucketMeta, record.KeyNextJob, record.Number(c.nextJob)))
+	c.whose.Add(js.Num, req.User)
 	if req.Key != "" {
 		c.keys.Add(key, js.Num, keys.Body(req.Meaning[:8]), &fx.Writes)
 	}

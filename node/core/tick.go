@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TickEvery is how often the core looks at the clock.
@@ -29,11 +30,21 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 	if c.ticks%usageTicks == 0 {
 		c.usage.Report(fx)
 		c.lend.RepeatOwed()
+		c.whose.Sweep(func(num uint64) bool { return c.forgotten(num, s) }, &fx.Writes)
 		if d := demand(s); d != c.demand {
 			c.demand = d
 			fx.Demand = &d
 		}
 	}
+}
+
+// forgotten reports whether neither this broker nor the state knows a job of this site any more.
+func (c *Core) forgotten(num uint64, s StateReader) bool {
+	if c.home.Find(num) != nil || c.pubs.Find(num) != nil {
+		return false
+	}
+	_, known := s.Job(command.JobID{Site: c.site, Num: num})
+	return !known
 }
 
 // demand returns what waits in the federation, for handlers that fetch room when it

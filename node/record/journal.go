@@ -36,9 +36,10 @@ const (
 	BucketKeys                             // hash of idempotency key, first line → keyRun
 	BucketRows                             // sequence → usageRow, ended home runs not yet in a batch
 	BucketUsage                            // batch number → []usageRow, batches not yet applied
+	BucketUsers                            // first job number → whose.run, the user of consecutive jobs
 )
 
-var bucketNames = []string{"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage"}
+var bucketNames = []string{"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users"}
 
 var (
 	keyIdentity = []byte("identity")

@@ -112,7 +112,7 @@ func TestHopsOfClients(t *testing.T) {
 		{"X-CloudShare-Via", "site-3"},
 		{"X-CloudShare-Site", "site-3"},
 	} {
-		res := request(t, shared.Sites[0], "GET", "/v1/jobs/"+ref.Job.String()+"/logs?task=0", "",
+		res := request(t, shared.Sites[0], "GET", "/v1/jobs/"+ref.Job.String()+"/tasks", "",
 			append(header, bearer(t, shared.Sites[0])...)...)
 		if res.StatusCode != http.StatusOK ||
 			res.Header.Get("X-CloudShare-Site") != "site-2" && res.Header.Get("X-CloudShare-Site") != "site-1" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -124,7 +125,13 @@ func (r *run) seeIndex(m *member, least uint64, header http.Header) error {
 // seen remembers what a broker's list said of jobs whose clients had their ids
 // when it was asked, or that it shows.
 func (r *run) seen(m *member, call time.Duration, asked map[string]linear.Op, list []testbed.Job, sure bool) {
+	names := r.names()
 	for _, j := range list {
+		if j.Site != m.Name { // another site's broker does not tell it
+			if j.Name = names[j.ID]; j.Name == "" {
+				continue
+			}
+		}
 		o, ok := asked[j.Name]
 		if !ok {
 			o = linear.Op{Job: j.Name, Owner: j.Site}
@@ -132,7 +139,7 @@ func (r *run) seen(m *member, call time.Duration, asked map[string]linear.Op, li
 		switch {
 		case o.Phase != linear.Absent:
 			o.Phase = linear.Double
-		case isLive(j):
+		case isLive(j), j.Counts["stopping"] > 0 && !r.toldToCancel(j.Name): // its site was expelled: it is requeued
 			o.Phase = linear.Live
 		default:
 			o.Phase = linear.Over
@@ -152,6 +159,13 @@ func isLive(j testbed.Job) bool {
 	return j.Counts["queued"]+j.Counts["assigned"]+j.Counts["running"]+j.Counts["withdrawn"]+j.Counts["held"] > 0
 }
 
+// toldToCancel reports whether a client wants a job, by its name, to be cancelled.
+func (r *run) toldToCancel(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.orders, func(o *order) bool { return o.cancel && o.Jobs[0].Name == name })
+}
+
 // asking returns the jobs that their clients know, by name.
 func (r *run) asking() map[string]linear.Op {
 	r.mu.Lock()
@@ -161,6 +175,21 @@ func (r *run) asking() map[string]linear.Op {
 		for i, j := range o.Jobs {
 			if len(o.ids[i]) > 0 {
 				out[j.Name] = linear.Op{Job: j.Name, Owner: r.members[o.Site-1].Name}
+			}
+		}
+	}
+	return out
+}
+
+// names returns the names of the jobs whose ids their clients have, by id.
+func (r *run) names() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]string{}
+	for _, o := range r.orders {
+		for i, j := range o.Jobs {
+			for _, id := range o.ids[i] {
+				out[id] = j.Name
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func TestAdvertise(t *testing.T) {
 		return err
 	})
 	await(t, "it answers for its jobs", func() error {
-		_, _, err := first.Do(t.Context(), http.MethodGet, "/v1/jobs/named.1/logs", nil, nil)
+		_, _, err := first.Do(t.Context(), http.MethodGet, "/v1/jobs/named.1/tasks", nil, nil)
 		if err == nil || !strings.Contains(err.Error(), "not-found") {
 			return fmt.Errorf("asked for a job that it never had: %w", err)
 		}

@@ -87,7 +87,7 @@ func TestWrongAdvertiseIsTold(t *testing.T) {
 	if len(st.Unreached) == 0 || !strings.Contains(st.Unreached[0].Why, remedy) {
 		t.Errorf("status of site-3: %+v", st.Unreached)
 	}
-	for _, path := range []string{"/logs?task=0", "/why", ""} {
+	for _, path := range []string{"/tasks", "/why", ""} {
 		_, _, err := one.Do(t.Context(), http.MethodGet, "/v1/jobs/"+id+path, nil, nil)
 		var he *testbed.HTTPError
 		if errors.As(err, &he) && he.Status == http.StatusServiceUnavailable &&

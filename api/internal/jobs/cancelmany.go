@@ -3,12 +3,10 @@ package jobs
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -54,43 +52,21 @@ func (j *Jobs) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string)
 	return rest.WriteJSON(w, http.StatusOK, out)
 }
 
-// cancelTargets cancels what this broker answers for and has others cancel the rest.
+// cancelTargets cancels what the asker may; what is another site's is cancelled at its own broker.
 func (j *Jobs) cancelTargets(r *http.Request, list []target) []wire.CancelledJob {
 	asked := make([]node.CancelTarget, len(list))
 	for i := range list {
 		asked[i] = list[i].CancelTarget
 	}
 	items := make([]wire.CancelledJob, len(list))
-	var away peers.Others
 	for i, err := range j.broker.CancelAll(r.Context(), asked) {
 		items[i] = wire.CancelledJob{Job: list[i].text}
-		switch {
-		case away.AddTarget(i, err):
-		case err != nil:
+		if err != nil {
 			items[i].Problem = &problem.Logged(j.log, err).Problem
-		default:
-			if job, err := j.broker.Job(r.Context(), asked[i].Job); err == nil { // else cancelled all the same
-				items[i].State = job.State
-			}
+		} else if job, err := j.broker.Job(r.Context(), asked[i].Job); err == nil { // else cancelled all the same
+			items[i].State = job.State
 		}
 	}
-	away.AskEach(func(e *peers.Share) {
-		query := url.Values{}
-		for _, i := range e.Jobs {
-			query.Add("job", list[i].text)
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), 2*j.peers.Timeout())
-		defer cancel()
-		answer, err := peers.AskSame[wire.Cancelled](ctx, j.peers, r, e.At, query)
-		for k, i := range e.Jobs {
-			switch {
-			case err != nil:
-				items[i].Problem = &problem.Of(err).Problem
-			case k < len(answer.Items):
-				items[i] = answer.Items[k]
-			}
-		}
-	})
 	return items
 }
 

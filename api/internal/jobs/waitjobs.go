@@ -26,7 +26,7 @@ func (j *Jobs) registerWait() {
 	j.api.Handle(huma.Operation{
 		OperationID: "wait", Method: http.MethodGet, Path: reads.WaitPath, Summary: "Wait until jobs have ended",
 		Description: "Answered once all the jobs have ended, or after wait: one item per job, in order, and whether all have ended. " +
-			"A job that is not known, and what cannot be asked, has a problem instead of a state; only the former counts as ended.",
+			"A job that is not known, or is another user's, and what cannot be asked, has a problem instead of a state; the latter does not count as ended.",
 		Parameters: []*huma.Param{jobs, rest.QueryParam("wait", huma.TypeString, "answer after this time at the latest, e.g. 30s; default and most 5m")},
 		Responses:  j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Waited{}), 400, 503),
 	}, j.waitJobs)
@@ -115,7 +115,7 @@ func (v *jobWait) checkJob(ctx context.Context, i int) error {
 	item := wire.WaitedJob{Job: v.list[i].text}
 	job, err := v.of.broker.Job(ctx, id)
 	if err != nil {
-		item.Problem, item.Over = &problem.Logged(v.of.log, err).Problem, errors.Is(err, node.ErrNotFound)
+		item.Problem, item.Over = &problem.Logged(v.of.log, err).Problem, isFinal(err)
 	} else {
 		item.State, item.Reason, item.Counts, item.EndedAt = job.State, job.Reason, job.Counts, form.Moment(job.EndedAt)
 		state, _ := fsm.ParseTaskState(job.State)
@@ -128,6 +128,11 @@ func (v *jobWait) checkJob(ctx context.Context, i int) error {
 		delete(v.open, id)
 	}
 	return err
+}
+
+// isFinal reports whether asking again would be answered alike: there is no such job, or it is another user's.
+func isFinal(err error) bool {
+	return errors.Is(err, node.ErrNotFound) || errors.Is(err, node.ErrNotOwner)
 }
 
 // askOther has another broker wait for its jobs.

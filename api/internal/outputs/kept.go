@@ -16,6 +16,9 @@ func (o *Outputs) kept(w http.ResponseWriter, r *http.Request, param func(string
 	if err != nil {
 		return err
 	}
+	if err = o.broker.Owned(r.Context(), id); err != nil {
+		return err
+	}
 	asked, err := rest.QueryIndices(r)
 	if err != nil {
 		return err

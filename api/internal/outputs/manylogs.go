@@ -62,6 +62,9 @@ const missedFor = 15 * time.Second
 func (o *Outputs) manyLogs(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	m := &manyLogs{of: o, r: r, missed: map[string]missedSite{}}
 	q, err := m.parse(param("id"))
+	if err == nil {
+		err = o.broker.Owned(r.Context(), m.query.Job)
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package outputs
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Broker is what outputs need of the broker that they stand before.
@@ -21,6 +23,8 @@ type Broker interface {
 	source.Outputs
 	source.Tasks
 	Site() string
+	// Owned returns nil if who asks may read what a job has written.
+	Owned(ctx context.Context, id command.JobID) error
 }
 
 // Config of Outputs; all fields are required.

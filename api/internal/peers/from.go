@@ -30,18 +30,15 @@ func From(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, fromKey{}, site)
 }
 
-// asks are what brokers ask each other.
+// asks are what brokers ask each other. They change nothing: a job is ended at its owner's broker alone.
 var asks = map[string]bool{
-	"GET /v1/jobs/{id}":        true,
-	"DELETE /v1/jobs/{id}":     true,
-	"GET /v1/jobs/{id}/tasks":  true,
-	"GET /v1/jobs/{id}/logs":   true,
-	"GET /v1/jobs/{id}/kept":   true,
-	"GET /v1/jobs/{id}/why":    true,
-	"POST /v1/jobs/{id}/rerun": true,
-	"POST /v1/cancel":          true,
-	"GET /v1/wait":             true,
-	"GET /v1/contact":          true,
+	"GET /v1/jobs/{id}":       true,
+	"GET /v1/jobs/{id}/tasks": true,
+	"GET /v1/jobs/{id}/logs":  true,
+	"GET /v1/jobs/{id}/kept":  true,
+	"GET /v1/jobs/{id}/why":   true,
+	"GET /v1/wait":            true,
+	"GET /v1/contact":         true,
 }
 
 // mayAsk reports whether a request is one that brokers put to each other.
@@ -59,7 +56,7 @@ func mayAsk(r *http.Request) bool {
 
 // errNoQuestion refuses what a broker has no reason to ask.
 var errNoQuestion = problem.New(http.StatusForbidden, "not-for-brokers", "Another site's broker may not ask that",
-	"brokers ask each other for jobs, their tasks, outputs and reasons, to wait for them and to cancel them: anything else needs this broker's own API, and its token")
+	"brokers ask each other for jobs, their tasks and reasons, to wait for them, and for outputs of their own: anything else needs this broker's own API, and its token")
 
 // Admit refuses what another broker may not ask, and what it meant for somebody else.
 func (c *Client) Admit(r *http.Request) error {

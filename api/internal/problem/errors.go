@@ -24,6 +24,7 @@ var Table = []struct {
 	{node.ErrBadCursor, http.StatusBadRequest, "bad-cursor", "The cursor is not valid here", 0},
 	{command.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
 	{node.ErrOutputGone, http.StatusNotFound, OutputGone, "The output is gone", 0},
+	{node.ErrNotOwner, http.StatusForbidden, "not-owner", "The job is somebody else's", 0},
 	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
 	{node.ErrOutputDamaged, http.StatusGone, OutputDamaged, "The output is damaged", 0},
 	{node.ErrOutputUnreadable, http.StatusServiceUnavailable, OutputUnreadable, "The output cannot be read now", 10},

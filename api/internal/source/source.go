@@ -61,6 +61,12 @@ type Submissions interface {
 	CancelAll(ctx context.Context, targets []node.CancelTarget) []error
 }
 
+// Owners says whose jobs are.
+type Owners interface {
+	// UserOf returns the user of a job of this site by its number, "" if it is the site's own.
+	UserOf(num uint64) string
+}
+
 // Whys says why a job waits.
 type Whys interface {
 	Why(ctx context.Context, id command.JobID) (node.Why, error)

@@ -426,7 +426,7 @@ func (b *Broker) AwaitMove(ctx context.Context, entry, _ uint64) error {
 }
 
 // Events implements web.Source.
-func (b *Broker) Events(from node.EventID, f node.EventFilter) web.Events {
+func (b *Broker) Events(_ context.Context, from node.EventID, f node.EventFilter) web.Events {
 	return &reader{b, f, from}
 }
 

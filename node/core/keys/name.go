@@ -18,6 +18,15 @@ type Name struct {
 	line uint32
 }
 
+// OfUser returns the text under which a user's key is held: another's same key is another one, else it would tell of
+// others' jobs. Neither holds a zero byte; user "" is who names none.
+func OfUser(user, key string) string {
+	if user == "" {
+		return key
+	}
+	return user + "\x00" + key
+}
+
 // NameOf parts a key from its line. Each text has one name, no two have the same.
 func NameOf(key string, line uint32) Name {
 	if cut := strings.LastIndexByte(key, '/'); line == 0 && cut >= 0 {

@@ -2,10 +2,14 @@ package api
 
 import (
 	"github.com/cloudshare/cloudshare/api/internal/auth"
+	"github.com/cloudshare/cloudshare/api/internal/tokens"
 	"github.com/cloudshare/cloudshare/node/access"
 )
 
-// Access says whose a token is: an *access.Store.
-type Access interface{ auth.Tokens }
+// Access says whose a token is, and keeps them: an *access.Store.
+type Access interface {
+	auth.Tokens
+	tokens.Store
+}
 
 var _ Access = (*access.Store)(nil)

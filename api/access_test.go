@@ -45,6 +45,15 @@ func (g *guarded) create(role access.Role, until time.Time) string {
 	return text
 }
 
+// expired returns a token whose time is over.
+func (g *guarded) expired() string {
+	g.t.Helper()
+	end := time.Now().Add(10 * time.Millisecond)
+	text := g.create(access.Operator, end)
+	<-time.After(time.Until(end))
+	return text
+}
+
 // refused checks that an answer is a problem of this status and name, and shows no part of a token.
 func (g *guarded) refused(what string, w *httptest.ResponseRecorder, status int, name string) {
 	g.t.Helper()
@@ -103,9 +112,14 @@ func TestToken(t *testing.T) {
 			t.Errorf("%.8s: %d %s", header, w.Code, w.Body)
 		}
 	}
-	foreign := newGuarded(t).token
+	foreign, revoked, expired := newGuarded(t).token, g.create(access.Operator, time.Time{}), g.expired()
+	if err := g.store.Revoke(g.store.List()[1].ID); err != nil {
+		t.Fatal(err)
+	}
 	for name, header := range map[string]string{
 		"another site's": "Bearer " + foreign,
+		"revoked":        "Bearer " + revoked,
+		"expired":        "Bearer " + expired,
 		"mistyped":       "Bearer " + g.token[:30] + "a" + g.token[31:],
 		"none":           "Bearer ",
 		"password":       "Bearer hunter2",

@@ -61,21 +61,29 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 }
 
 // Admit implements rest.Gate: it refuses what other people's web pages ask, who has no
-// token, and what is meant for another broker, and unpacks bodies. The request it returns says who asks.
-func (g *gate) Admit(w http.ResponseWriter, r *http.Request) (*http.Request, error) {
+// token, and what is meant for another broker, and unpacks bodies. The request it returns says who asks, and ends with
+// the token.
+func (g *gate) Admit(w http.ResponseWriter, r *http.Request) (*http.Request, func(), error) {
 	who, err := g.admit(r)
 	if err != nil {
-		return r, err
+		return r, func() {}, err
 	}
-	r = r.WithContext(node.WithAsker(r.Context(), who))
-	return r, g.bodies.Decode(w, r)
+	ctx, release, err := g.auth.Hold(r.Context(), who)
+	if err != nil {
+		return r, func() {}, err
+	}
+	r = r.WithContext(node.WithAsker(ctx, who))
+	return r, release, g.bodies.Decode(w, r)
 }
 
-// admit judges who asks: another site's broker was proven by the connection on which it asks, everybody else needs a
-// token.
+// admit judges who asks: another site's broker was proven by the connection on which it asks, and so was the operator
+// on the broker's own socket, where no browser comes; everybody else needs a token.
 func (g *gate) admit(r *http.Request) (node.Asker, error) {
 	if site := peers.FromSite(r.Context()); site != "" {
 		return node.Asker{Site: site}, g.peers.Admit(r)
+	}
+	if transport.FromOperator(r.Context()) {
+		return g.auth.AdmitOperator(r)
 	}
 	if err := g.guard.Admit(r); err != nil {
 		return node.Asker{}, err

@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/sight"
+	"github.com/cloudshare/cloudshare/api/internal/tokens"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -53,6 +54,9 @@ type Config struct {
 	// them.
 	Peers    net.Listener
 	DialPeer func(ctx context.Context, site, addr string) (net.Conn, error)
+	// Operator brings connections by which this site's operator asks without a token: of a Unix socket, from processes
+	// of the broker's user or root. nil: there is no such way.
+	Operator net.Listener
 	// Misdialed returns what to answer to a connection that begins so, since it means
 	// another port of the broker; nil: it does not. May be nil.
 	Misdialed func(first [4]byte) []byte
@@ -136,6 +140,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Refused: metrics.refused, Log: logger,
 	}).Register()
 	members.New(members.Config{Broker: b, API: s.api, Reads: read, Bodies: bodies}).Register()
+	tokens.New(tokens.Config{Site: b.Site, Store: cfg.Access, API: s.api, Bodies: bodies}).Register()
 	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation}).register()
 	(&events{broker: in, api: s.api, reads: read}).register()
 	(&reports{cfg.Archive, in.Archived, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()
@@ -152,7 +157,7 @@ func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 	return &Server{
 		transport: transport.New(transport.Config{
 			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
-			Misdialed: cfg.Misdialed, Peers: cfg.Peers, From: peers.From,
+			Misdialed: cfg.Misdialed, Peers: cfg.Peers, From: peers.From, Operator: cfg.Operator,
 		}, logger),
 		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages"),
 		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs"),

@@ -28,7 +28,7 @@ var (
 	// ErrUnreachable: no broker answered at the address; whether the request
 	// was executed is not known unless the connection was refused.
 	ErrUnreachable = errors.New("no broker answers")
-	// ErrBadAddr: the address is not an http URL or host:port.
+	// ErrBadAddr: the address is no http URL, host:port or unix:///PATH.
 	ErrBadAddr = errors.New("bad address")
 	// ErrBadAnswer: something that is no broker answered.
 	ErrBadAnswer = errors.New("not a broker's answer")
@@ -40,14 +40,24 @@ const maxAnswer = 256 << 20
 // Client asks one broker. It is safe for concurrent use.
 type Client struct {
 	base  *url.URL
+	addr  string // as people name it
 	http  *http.Client
 	token string // "" = none is sent
 	watch *watch // nil: reads are answered at once
 	fresh *fresh // nil: reads are answered however old
 }
 
-// New returns a client of the broker at addr, an http URL or host:port.
+// New returns a client of the broker at addr: an http URL, host:port, or unix:///PATH of a broker's api.sock, by which
+// its site's operator needs no token.
 func New(addr string) (*Client, error) {
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	if path, local := strings.CutPrefix(addr, "unix://"); local {
+		if path == "" {
+			return nil, fmt.Errorf("%w: %.200q; use unix:///PATH of a broker's api.sock", ErrBadAddr, addr)
+		}
+		way := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
+		return newClient(&url.URL{Scheme: "http", Host: "localhost"}, addr, way), nil
+	}
 	if !strings.Contains(addr, "://") {
 		addr = "http://" + addr
 	}
@@ -56,10 +66,16 @@ func New(addr string) (*Client, error) {
 		return nil, fmt.Errorf("%w: %.200q; use http://HOST:PORT", ErrBadAddr, addr)
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
-	return &Client{base: u, http: &http.Client{Transport: &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-		MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute, DisableCompression: true,
-	}}}, nil
+	return newClient(u, u.String(), dialer.DialContext), nil
+}
+
+// dial is a way to the broker, wherever its URL says that it is.
+type dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func newClient(base *url.URL, addr string, way dial) *Client {
+	return &Client{base: base, addr: addr, http: &http.Client{Transport: &http.Transport{
+		DialContext: way, MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute, DisableCompression: true,
+	}}}
 }
 
 // WithToken returns a client that proves by a token of the broker's site who asks. It shares c's connections.
@@ -70,13 +86,29 @@ func (c *Client) WithToken(token string) *Client {
 }
 
 // Addr returns the broker's base URL.
-func (c *Client) Addr() string { return c.base.String() }
+func (c *Client) Addr() string { return c.addr }
 
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// Get asks for any path, and returns the answer whatever its status; the caller closes its body.
+func (c *Client) Get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
+	return c.send(ctx, http.MethodGet, path, query, nil, nil)
+}
+
 // do sends a request; an answer from 400 on becomes a *Problem.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader,
+	header http.Header,
+) (*http.Response, error) {
+	res, err := c.send(ctx, method, path, query, body, header)
+	if err != nil || res.StatusCode < 400 {
+		return res, err
+	}
+	defer res.Body.Close()
+	return nil, problemIn(res)
+}
+
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body io.Reader,
 	header http.Header,
 ) (*http.Response, error) {
 	u := *c.base
@@ -101,13 +133,9 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, c.base, cause(err))
+		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, c.addr, cause(err))
 	}
-	if res.StatusCode < 400 {
-		return res, nil
-	}
-	defer res.Body.Close()
-	return nil, problemIn(res)
+	return res, nil
 }
 
 // cause drops the URL that net/http puts before its errors.

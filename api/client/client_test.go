@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -167,8 +169,35 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// By a broker's own socket the same is asked; errors name the socket.
+func TestUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"site":"`+r.Host+r.URL.Path+r.Header.Get("Authorization")+`"}`)
+	}))
+	_ = srv.Listener.Close()
+	srv.Listener = l
+	srv.Start()
+	c, err := New("unix://" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if who, err := c.Whoami(t.Context()); err != nil || who.Site != "localhost/v1/whoami" || c.Addr() != "unix://"+path {
+		t.Errorf("%+v, %v, %s", who, err, c.Addr())
+	}
+	srv.Close()
+	if _, err = c.Whoami(t.Context()); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), path) {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
 func TestBadAddresses(t *testing.T) {
-	for _, addr := range []string{"", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "http://\x7f"} {
+	for _, addr := range []string{"", "unix://", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "http://\x7f"} {
 		if _, err := New(addr); !errors.Is(err, ErrBadAddr) {
 			t.Errorf("New(%q): %v", addr, err)
 		}

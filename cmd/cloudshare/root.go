@@ -15,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/simcmd"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/sitecmd"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/statecmd"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/tokencmd"
 )
 
 // run executes the command line and returns the exit code.
@@ -42,7 +43,7 @@ under --wait: 10 failed, 11 cancelled, 12 lost; 13: wait --timeout has passed.`,
 		docsCommand(a), guideCommand(a), versionCommand(a),
 	}
 	commands = slices.Concat(commands, jobcmd.Commands(a), sitecmd.Commands(a), membercmd.Commands(a),
-		keycmd.Commands(a), statecmd.Commands(a))
+		tokencmd.Commands(a), keycmd.Commands(a), statecmd.Commands(a))
 	a.SetUpRoot(root, commands...)
 	completer{a}.completeIDs(root)
 	return root

@@ -50,14 +50,24 @@ func TestLifeOfAToken(t *testing.T) {
 			t.Errorf("List = %v", list)
 		}
 	}
-	if err := s.Revoke(made.ID); err != nil {
-		t.Fatal(err)
+	var told []string
+	s.OnRevoke(func(id string) {
+		if _, err := s.ByID(id); !errors.Is(err, ErrUnknown) {
+			t.Errorf("told before it is revoked: %v", err)
+		}
+		told = append(told, id)
+	})
+	if err := s.Revoke(made.ID); err != nil || len(told) != 1 || told[0] != made.ID {
+		t.Fatal(err, told)
 	}
 	if _, err := s.Find(text); !errors.Is(err, ErrUnknown) {
 		t.Errorf("revoked: %v", err)
 	}
 	if err := s.Revoke(made.ID); !errors.Is(err, ErrUnknown) {
 		t.Errorf("revoked twice: %v", err)
+	}
+	if len(told) != 1 {
+		t.Errorf("told of what is not there: %v", told)
 	}
 }
 

@@ -18,8 +18,9 @@ type Store struct {
 	now  func() time.Time
 	made bool // the file was there when it was opened
 
-	mu     sync.RWMutex
-	tokens map[string]Token // by ID; guarded by mu. Invariant: what it holds, the file holds
+	mu      sync.RWMutex
+	tokens  map[string]Token  // by ID; guarded by mu. Invariant: what it holds, the file holds
+	revoked []func(id string) // guarded by mu
 }
 
 // Open reads the tokens of a file. If there is none, the store is empty, and the first token makes it.
@@ -117,14 +118,34 @@ func (s *Store) List() []Token {
 
 // Revoke forgets a token: it is unknown from now on. The error is ErrUnknown if it is already.
 func (s *Store) Revoke(id string) error {
+	told, err := s.forget(id)
+	for _, tell := range told {
+		tell(id)
+	}
+	return err
+}
+
+// forget removes a token, and returns who is to be told.
+func (s *Store) forget(id string) (told []func(id string), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.tokens[id]; !ok {
-		return ErrUnknown
+		return nil, ErrUnknown
 	}
 	next := maps.Clone(s.tokens)
 	delete(next, id)
-	return s.replace(next)
+	if err = s.replace(next); err != nil {
+		return nil, err
+	}
+	return s.revoked, nil
+}
+
+// OnRevoke has f called with the ID of each token that is revoked from now on, once it is unknown and before Revoke
+// returns.
+func (s *Store) OnRevoke(f func(id string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = append(slices.Clip(s.revoked), f)
 }
 
 // replace writes the tokens and then takes them over. REQUIRES: s.mu held.

@@ -18,6 +18,8 @@ type Tokens interface {
 	Find(text string) (access.Token, error)
 	// ByID returns a token that was found before.
 	ByID(id string) (access.Token, error)
+	// OnRevoke has f called with the ID of each token that is revoked, once it is not found any more.
+	OnRevoke(f func(id string))
 }
 
 // Auth judges requests. All methods may be called from any goroutine.
@@ -25,11 +27,17 @@ type Auth struct {
 	tokens   Tokens // nil: everybody may ask
 	sessions *sessions
 	failures *failures
+	live     *live // nil: everybody may ask
 }
 
 // New makes one for the tokens of a broker; nil lets everybody ask.
 func New(tokens Tokens) *Auth {
-	return &Auth{tokens: tokens, sessions: newSessions(), failures: newFailures()}
+	a := &Auth{tokens: tokens, sessions: newSessions(), failures: newFailures()}
+	if a.On() {
+		a.live = newLive(tokens.ByID)
+		tokens.OnRevoke(a.live.check)
+	}
+	return a
 }
 
 // On reports whether requests are judged at all.
@@ -54,13 +62,26 @@ func (a *Auth) Admit(r *http.Request) (node.Asker, error) {
 	return node.Asker{User: token.User, Operator: token.Role.Covers(access.Operator), Token: token.ID}, nil
 }
 
+// AdmitOperator is Admit for a request that the site's operator was proven to have sent. One that brings a token is
+// that token's all the same.
+func (a *Auth) AdmitOperator(r *http.Request) (node.Asker, error) {
+	if r.Header.Values("Authorization") == nil {
+		return node.Asker{Operator: true}, nil
+	}
+	return a.Admit(r)
+}
+
 // holder returns the token with which a request comes.
 func (a *Auth) holder(r *http.Request) (access.Token, error) {
-	header := r.Header.Get("Authorization")
-	if header == "" {
+	headers := r.Header.Values("Authorization")
+	switch len(headers) {
+	case 0:
 		return a.session(r)
+	case 1:
+	default: // a proxy in front may have looked at another one
+		return access.Token{}, unauthenticated("Authorization stands twice: send one token")
 	}
-	scheme, text, _ := strings.Cut(header, " ")
+	scheme, text, _ := strings.Cut(headers[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return access.Token{}, unauthenticated("Authorization must be: Bearer TOKEN")
 	}
@@ -97,7 +118,7 @@ func reason(err error) string {
 
 // whereTokensAre is the remedy, whoever asks.
 const whereTokensAre = "the operator's token is in the file `token` of the broker's data_dir (under `cloudshare dev` in D/SITE/token); " +
-	"send it as `Authorization: Bearer TOKEN`, with the CLI by --token-file"
+	"send it as `Authorization: Bearer TOKEN`, with the CLI by --token-file; the broker's own user and root need none with --addr unix:///DATA_DIR/api.sock"
 
 func unauthenticated(why string) *problem.Problem {
 	return problem.New(http.StatusUnauthorized, Unauthenticated, "A token is needed", why+"; "+whereTokensAre)

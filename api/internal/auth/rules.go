@@ -16,6 +16,8 @@ const (
 	PathLogout = "/logout"
 )
 
+const pathTokens = "/v1/tokens"
+
 // Open reports whether everybody may ask for a path, as it is escaped in the request: only then is it what the router
 // looks at.
 func Open(path string) bool {
@@ -27,6 +29,8 @@ func Open(path string) bool {
 func needed(r *http.Request) access.Role {
 	path := r.URL.Path
 	switch {
+	case path == pathTokens, strings.HasPrefix(path, pathTokens+"/"): // to look at them, too
+		return access.Operator
 	case reads(r), path == PathLogout:
 		return access.ReadOnly
 	case path == "/v1/jobs", path == "/v1/cancel", strings.HasPrefix(path, "/v1/jobs/"), strings.HasPrefix(path, "/jobs/"):

@@ -121,7 +121,7 @@ func (a *Auth) LogOut(r *http.Request) *http.Cookie {
 
 // LoggedIn reports whether a request comes with a session, or needs none: its token was looked at before.
 func (a *Auth) LoggedIn(r *http.Request) bool {
-	if !a.On() || r.Header.Get("Authorization") != "" {
+	if !a.On() || r.Header.Values("Authorization") != nil {
 		return true
 	}
 	_, err := a.session(r)

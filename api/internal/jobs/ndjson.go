@@ -98,7 +98,12 @@ func (j *Jobs) submitChunks(ctx context.Context, lines *transport.Pending[line],
 		var chunk []line
 		chunk, more = lines.TakeAll()
 		reqs := make([]node.Request, 0, len(chunk))
-		for _, l := range chunk {
+		ended := problem.Ended(ctx)
+		for i := range chunk {
+			l := &chunk[i]
+			if l.err == nil {
+				l.err = ended
+			}
 			if l.err == nil {
 				reqs = append(reqs, l.req)
 			}

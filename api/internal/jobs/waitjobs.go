@@ -53,6 +53,9 @@ func (j *Jobs) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string) s
 	defer done()
 	v := &jobWait{of: j, list: list, items: make([]wire.WaitedJob, len(list)), open: map[command.JobID]int{}}
 	v.run(ctx, r)
+	if err = problem.Ended(r.Context()); err != nil {
+		return err
+	}
 	j.reads.Restamp(r.Context())
 	out := wire.Waited{Items: v.items, Done: true, Freshness: reads.Freshness(r.Context())}
 	for i := range v.items {

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/internal/form"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -33,7 +34,7 @@ func (m *Members) registerInvite() {
 
 func (m *Members) invite(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	var in wire.InviteRequest
-	if err := m.read(w, r, &in); err != nil {
+	if err := rest.ReadObject(w, r, m.bodies, &in); err != nil {
 		return err
 	}
 	within := invitedFor
@@ -41,11 +42,11 @@ func (m *Members) invite(w http.ResponseWriter, r *http.Request, _ func(string) 
 		var err error
 		within, err = time.ParseDuration(in.For)
 		if err != nil || within < time.Second || within > command.MaxInvitationMs*time.Millisecond {
-			return badField("for", in.For, "must be a duration from 1s to 720h, e.g. 24h")
+			return problem.BadField("for", in.For, "must be a duration from 1s to 720h, e.g. 24h")
 		}
 	}
 	if !command.ValidSite(in.Site) {
-		return badField("site", in.Site, "must be a lower-case DNS label, e.g. lab-2")
+		return problem.BadField("site", in.Site, "must be a lower-case DNS label, e.g. lab-2")
 	}
 	v, err := m.text(r.Context(), &in, within)
 	if err != nil {
@@ -63,7 +64,7 @@ func (m *Members) text(ctx context.Context, in *wire.InviteRequest, within time.
 	case !in.Again:
 		return m.broker.Invite(ctx, in.Site, in.Vote == nil || *in.Vote, within)
 	case in.Vote != nil || in.For != "":
-		return node.Invited{}, badField("again", "true", "vote and for are of a site that is no member yet: leave them out")
+		return node.Invited{}, problem.BadField("again", "true", "vote and for are of a site that is no member yet: leave them out")
 	}
 	return m.broker.Reinvite(in.Site)
 }

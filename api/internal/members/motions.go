@@ -43,7 +43,7 @@ type proposal struct {
 
 func (m *Members) propose(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	var in proposal
-	if err := m.read(w, r, &in); err != nil {
+	if err := rest.ReadObject(w, r, m.bodies, &in); err != nil {
 		return err
 	}
 	c, err := m.motionOf(&in)
@@ -64,19 +64,19 @@ func (m *Members) motionOf(in *proposal) (*command.Motion, error) {
 	policy := c.What == command.MotionPolicy
 	switch {
 	case c.What == 0:
-		return nil, badField("what", in.What, "must be ban, unban, elector, no-elector, rebind, policy or forget")
+		return nil, problem.BadField("what", in.What, "must be ban, unban, elector, no-elector, rebind, policy or forget")
 	case policy && in.Site != "":
-		return nil, badField("site", in.Site, "a policy is about no site: leave it out")
+		return nil, problem.BadField("site", in.Site, "a policy is about no site: leave it out")
 	case !policy && !command.ValidSite(in.Site):
-		return nil, badField("site", in.Site, "must be a member's name")
+		return nil, problem.BadField("site", in.Site, "must be a member's name")
 	case !policy && in.Params != nil:
-		return nil, badField("params", "", "is of a policy only")
+		return nil, problem.BadField("params", "", "is of a policy only")
 	case c.What != command.MotionRebind && in.Key != "":
-		return nil, badField("key", "", "is of rebind only")
+		return nil, problem.BadField("key", "", "is of rebind only")
 	case c.What == command.MotionRebind:
 		key, err := identity.ParsePublic(in.Key)
 		if err != nil {
-			return nil, badField("key", "", err.Error()) // it may be a secret one
+			return nil, problem.BadField("key", "", err.Error()) // it may be a secret one
 		}
 		c.Key = signature.Key(key)
 	case policy:
@@ -91,19 +91,19 @@ func (m *Members) motionOf(in *proposal) (*command.Motion, error) {
 
 func (m *Members) paramsOf(text json.RawMessage) (p command.Params, err error) {
 	policy := form.Policy(m.broker.Params(), 0)
-	if err = decode(text, &policy); err != nil {
-		return p, badField("params", "", strings.TrimPrefix(err.Error(), "json: ")+"; GET /v1/policy shows the fields")
+	if err = rest.DecodeKnown(text, &policy); err != nil {
+		return p, problem.BadField("params", "", strings.TrimPrefix(err.Error(), "json: ")+"; GET /v1/policy shows the fields")
 	}
 	return form.Params(policy)
 }
 
 func (m *Members) vote(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	var in wire.VoteRequest
-	if err := m.read(w, r, &in); err != nil {
+	if err := rest.ReadObject(w, r, m.bodies, &in); err != nil {
 		return err
 	}
 	if in.Yes == nil {
-		return badField("yes", "", "must be true or false")
+		return problem.BadField("yes", "", "must be true or false")
 	}
 	return answer(w, http.StatusOK)(m.broker.Vote(r.Context(), param("motion"), *in.Yes))
 }
@@ -120,16 +120,16 @@ func answer(w http.ResponseWriter, status int) func(node.Motion, error) error {
 
 func (m *Members) replaceKey(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	var in wire.KeyRequest
-	if err := m.read(w, r, &in); err != nil {
+	if err := rest.ReadObject(w, r, m.bodies, &in); err != nil {
 		return err
 	}
 	c, more, err := command.Decode(in.Rekey)
 	if err != nil || len(more) > 0 {
-		return badField("rekey", "", "is no command that cloudshare key has made")
+		return problem.BadField("rekey", "", "is no command that cloudshare key has made")
 	}
 	body, ok := c.Body.(*command.Rekey)
 	if !ok || body.Site != param("site") {
-		return badField("rekey", "", "replaces no key of site "+problem.OneLine(param("site")))
+		return problem.BadField("rekey", "", "replaces no key of site "+problem.OneLine(param("site")))
 	}
 	after, err := m.broker.Rekey(r.Context(), body)
 	if err != nil {

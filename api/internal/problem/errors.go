@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/access"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -28,6 +29,10 @@ var Table = []struct {
 	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
 	{node.ErrOutputDamaged, http.StatusGone, OutputDamaged, "The output is damaged", 0},
 	{node.ErrOutputUnreadable, http.StatusServiceUnavailable, OutputUnreadable, "The output cannot be read now", 10},
+	{access.ErrUnknown, http.StatusNotFound, "not-found", "No such token", 0},
+	{access.ErrExpired, http.StatusNotFound, "not-found", "No such token", 0},
+	{access.ErrInvalid, http.StatusUnprocessableEntity, "invalid-request", "The request is not valid", 0},
+	{access.ErrFull, http.StatusTooManyRequests, "too-many-tokens", "There are too many tokens", 0},
 	{node.ErrEnded, http.StatusConflict, "already-ended", "The job has ended", 0},
 	{node.ErrNothing, http.StatusConflict, "nothing-to-run", "There is nothing to run again", 0},
 	{node.ErrLeaving, http.StatusConflict, "leaving", "The site is leaving", 0},

@@ -4,6 +4,7 @@
 package problem
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -67,6 +68,24 @@ const (
 	// OutputUnreadable: it may be there still.
 	OutputUnreadable = "output-unreadable"
 )
+
+// Ended returns the problem for which a request was ended before it was answered, nil if it was not.
+func Ended(ctx context.Context) error {
+	var p *Problem
+	if !errors.As(context.Cause(ctx), &p) {
+		return nil
+	}
+	own := *p // several requests may have ended for it
+	return &own
+}
+
+// BadField returns a 422 for a field of a JSON body.
+func BadField(field, value, reason string) *Problem {
+	field = OneLine(field)
+	p := New(http.StatusUnprocessableEntity, "invalid-request", "The request is not valid", field+": "+OneLine(reason))
+	p.Field, p.Value = field, OneLine(value)
+	return p
+}
 
 // BadQuery returns a 400 for a query parameter, path or header.
 func BadQuery(field, value, reason string) *Problem {

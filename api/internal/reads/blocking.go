@@ -65,6 +65,9 @@ func (v *Reads) Await(w http.ResponseWriter, r *http.Request, job command.JobID)
 		v.awaitEvent(ctx, after, home, job)
 		done()
 		leave()
+		if err := problem.Ended(r.Context()); err != nil {
+			return err
+		}
 		if err := v.requireFresh(r); err != nil {
 			return err
 		}

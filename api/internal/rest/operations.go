@@ -30,8 +30,9 @@ type Gate interface {
 	// Begin comes first and may replace both ends of the exchange. What it returns sets
 	// headers right before those of the answer go out.
 	Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func(http.Header))
-	// Admit refuses what is to reach no operation, and returns the request for those that follow.
-	Admit(w http.ResponseWriter, r *http.Request) (*http.Request, error)
+	// Admit refuses what is to reach no operation, and returns the request for those that follow. release is called
+	// once it was answered, also if it was refused.
+	Admit(w http.ResponseWriter, r *http.Request) (admitted *http.Request, release func(), err error)
 	// Refuse answers what reached no operation.
 	Refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem)
 	// Forward has another broker answer.
@@ -88,6 +89,9 @@ func (a *API) Handle(op huma.Operation, h Handler) {
 func (a *API) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err = a.Elsewhere(w, r, err); err == nil {
 		return
+	}
+	if ended := problem.Ended(r.Context()); ended != nil {
+		err = ended
 	}
 	p := problem.Of(err)
 	if p.Status == http.StatusInternalServerError {

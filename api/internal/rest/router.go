@@ -47,7 +47,8 @@ func around(gate Gate, c echo.Context, next echo.HandlerFunc) error {
 	res.Writer = w
 	c.SetRequest(r)
 	res.Before(func() { mark(res.Header()) })
-	r, err := gate.Admit(res, r)
+	r, release, err := gate.Admit(res, r)
+	defer release()
 	if err == nil {
 		c.SetRequest(r)
 		err = next(c)

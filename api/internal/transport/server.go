@@ -29,6 +29,9 @@ type Config struct {
 	// Peers brings the connections of other brokers, nil: there are none. From marks the requests of one.
 	Peers net.Listener
 	From  func(ctx context.Context, conn net.Conn) context.Context
+	// Operator brings connections of programs on this machine, a Unix socket; nil: there is none. Only those that run
+	// as the broker's user, or as root, are taken.
+	Operator net.Listener
 }
 
 // Server accepts connections.
@@ -38,6 +41,7 @@ type Server struct {
 	log   zerolog.Logger
 	http  *http.Server
 	peers *http.Server // the other brokers'; nil without Config.Peers
+	local *http.Server // the operator's; nil without Config.Operator
 	conns *conns
 
 	mu       sync.Mutex
@@ -49,7 +53,7 @@ type Server struct {
 func New(cfg Config, logger zerolog.Logger) *Server {
 	s := &Server{
 		Stop: newStop(), cfg: cfg, log: logger, conns: newConns(cfg.MaxConns - cfg.MaxConns/8),
-		peers: newPeers(&cfg, logger),
+		peers: newPeers(&cfg, logger), local: newOperators(&cfg, logger),
 	}
 	s.http = &http.Server{
 		ReadHeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
@@ -75,8 +79,8 @@ var boundedSends = net.ListenConfig{Control: func(_, _ string, raw syscall.RawCo
 	return err
 }}
 
-// Start listens and serves in the background: clients by public, other brokers by peers. The error says which address
-// could not be taken.
+// Start listens and serves in the background: clients and the operator by public, other brokers by peers. The error
+// says which address could not be taken.
 func (s *Server) Start(public, peers http.Handler) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,6 +99,10 @@ func (s *Server) Start(public, peers http.Handler) error {
 	if s.peers != nil {
 		s.peers.Handler = peers
 		running.Go(s.servePeers)
+	}
+	if s.local != nil {
+		s.local.Handler = public
+		running.Go(s.serveOperator)
 	}
 	go func() {
 		defer close(s.served)
@@ -121,8 +129,10 @@ func (s *Server) Addr() string {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Stop.begin()
 	err := shutDown(ctx, s.http)
-	if s.peers != nil {
-		err = errors.Join(err, shutDown(ctx, s.peers))
+	for _, server := range []*http.Server{s.peers, s.local} {
+		if server != nil {
+			err = errors.Join(err, shutDown(ctx, server))
+		}
 	}
 	s.mu.Lock()
 	served := s.served

@@ -1,11 +1,14 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 )
 
 // slowBody is how long a body may take before it is one of the slow ones, of which
@@ -20,11 +23,13 @@ type deadlineReader struct {
 	out   *http.ResponseController
 	wait  time.Duration
 	timer *time.Timer // until the body is a slow one
+	// unheld has nobody told any more that the request has ended.
+	unheld func() bool
 
 	mu      sync.Mutex
 	ended   bool   // guarded by mu
 	leave   func() // of the place it has; guarded by mu
-	refused error  // there is no place for it; guarded by mu
+	refused error  // there is no place for it, or its request has ended; guarded by mu
 }
 
 // newDeadlineReader reads a body of at most so many bytes; finish must be called.
@@ -34,7 +39,18 @@ func (b *Bodies) newDeadlineReader(w http.ResponseWriter, r *http.Request, most 
 		wait: b.timeout,
 	}
 	d.timer = time.AfterFunc(slowBody, func() { d.slow(b.slow) })
+	d.unheld = context.AfterFunc(r.Context(), func() { d.end(problem.Ended(r.Context())) })
 	return d
+}
+
+// end has nothing read any more, for this reason.
+func (d *deadlineReader) end(why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.ended && why != nil {
+		d.refused = why
+		_ = d.out.SetReadDeadline(time.Now())
+	}
 }
 
 // slow takes a place for a body that is still on its way, or has its read end.
@@ -84,6 +100,7 @@ func (d *deadlineReader) stop() {
 // finish gives the place back; nothing is read any more. It is idempotent.
 func (d *deadlineReader) finish() {
 	d.timer.Stop()
+	d.unheld()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true

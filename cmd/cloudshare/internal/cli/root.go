@@ -42,7 +42,7 @@ func (a *App) SetUpRoot(root *cobra.Command, commands ...*cobra.Command) {
 		addr = DefaultAddr
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.Addr, "addr", addr, "a broker's `URL` (environment: CLOUDSHARE_ADDR)")
+	flags.StringVar(&a.Addr, "addr", addr, "a broker's `URL`, or unix:///PATH of its api.sock (environment: CLOUDSHARE_ADDR)")
 	flags.StringVar(&a.TokenFile, "token-file", "",
 		"`FILE` with the token of that broker's site (else: CLOUDSHARE_API_TOKEN, or what dev keeps)")
 	flags.StringVarP(&a.Format, "output", "o", "table", "table, json or yaml")

@@ -30,12 +30,16 @@ func (a *App) ClientOf(addr string) (*client.Client, error) {
 }
 
 // Token returns the token for the broker at addr, "" if none is known. Flag and environment name that of the broker at
-// --addr: no other one is sent it.
+// --addr: no other one is sent it. By a broker's own socket the operator needs none, and a token would make him its
+// user: there the flag alone counts.
 func (a *App) Token(addr string) (string, error) {
+	if addr == a.Addr && a.TokenFile != "" {
+		return readToken(a.TokenFile)
+	}
+	if strings.HasPrefix(addr, "unix://") {
+		return "", nil
+	}
 	if addr == a.Addr {
-		if a.TokenFile != "" {
-			return readToken(a.TokenFile)
-		}
 		if text := strings.TrimSpace(a.getenv(TokenVariable)); text != "" {
 			if err := access.Check(text); err != nil {
 				return "", Usage("%s: %w", TokenVariable, err)

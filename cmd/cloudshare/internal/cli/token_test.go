@@ -57,7 +57,12 @@ func TestWhichToken(t *testing.T) {
 	a.TokenFile = byFlag
 	want("flag", DefaultAddr, flagText)
 	want("another broker than that at --addr", other, contextText)
-	env["CLOUDSHARE_API_TOKEN"], a.TokenFile = "cst_secret", ""
+	a.Addr = "unix:///d/api.sock"
+	want("flag, by the operator's socket", a.Addr, flagText)
+	a.TokenFile = ""
+	want("the operator's socket needs none", a.Addr, "")
+	a.Addr = DefaultAddr
+	env["CLOUDSHARE_API_TOKEN"] = "cst_secret"
 	if _, err := a.Token(DefaultAddr); CodeOf(err) != ExitUsage || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a mistyped token: %v", err)
 	}

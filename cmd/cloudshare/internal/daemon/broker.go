@@ -156,14 +156,18 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
+	socket := openOperatorSocket(cfg.DataDir, log)
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens,
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
-		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP,
+		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
 	}, p.broker, reg, log)
 	if err = server.Start(); err != nil {
+		if socket != nil {
+			err = errors.Join(err, socket.Close())
+		}
 		return err
 	}
 	p.server = server

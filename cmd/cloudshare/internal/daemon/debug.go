@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"runtime"
@@ -101,18 +102,16 @@ func bundleParts(a *cli.App, dataDir string) (parts []bundlePart) {
 
 // askBroker asks the API of the broker at --addr.
 func askBroker(ctx context.Context, a *cli.App, path string) (*http.Response, error) {
-	token, err := a.Token(a.Addr)
+	c, err := a.ClientOf(a.Addr)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(a.Addr, "/")+path, nil)
+	path, query, _ := strings.Cut(path, "?")
+	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, err
 	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	return http.DefaultClient.Do(req)
+	return c.Get(ctx, path, values)
 }
 
 func saveBundle(ctx context.Context, a *cli.App, dataDir, file string) (err error) {

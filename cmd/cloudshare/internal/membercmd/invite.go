@@ -2,11 +2,9 @@ package membercmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,19 +71,13 @@ func invite(ctx context.Context, a *cli.App, in wire.InviteRequest, out string) 
 	if err != nil {
 		return err
 	}
-	var file *os.File
-	if out != "" { // before there is a token that could be lost
-		file, err = os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if errors.Is(err, os.ErrExist) {
-			return cli.Usage("--out %s: it is there already: name a file that is not, or remove it", out)
-		}
-		if err != nil {
-			return fmt.Errorf("make the token's file: %w", err)
-		}
+	file, err := cli.NewSecretFile(out)
+	if err != nil {
+		return err
 	}
 	v, err := c.Invite(ctx, in)
 	if file != nil {
-		err = writeToken(file, v.Token, err)
+		err = file.Keep(v.Token, "revoke it (cloudshare revoke), and invite again", err)
 	}
 	if err != nil {
 		return err
@@ -97,18 +89,6 @@ func invite(ctx context.Context, a *cli.App, in wire.InviteRequest, out string) 
 		noteInvited(a, v, out)
 	}
 	return err
-}
-
-// writeToken keeps the token, or removes the file if there is none.
-func writeToken(f *os.File, token string, err error) error {
-	if err != nil {
-		return errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	_, err = f.WriteString(token + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write the token into %s: %w: revoke it (cloudshare revoke), and invite again", f.Name(), err)
-	}
-	return nil
 }
 
 func showInvited(a *cli.App, v wire.Invited) error {

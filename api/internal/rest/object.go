@@ -1,4 +1,4 @@
-package members
+package rest
 
 import (
 	"bytes"
@@ -10,19 +10,24 @@ import (
 	"strings"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
-	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 )
 
 // errTwice reports a field that stands twice, of which only one would count.
 var errTwice = errors.New("stands twice")
 
-// read reads a JSON object of known fields, each at most once, and none of them null.
-func (m *Members) read(w http.ResponseWriter, r *http.Request, to any) error {
-	if err := rest.ContentType(r, wire.TypeJSON); err != nil {
+// Bodies read what clients send.
+type Bodies interface {
+	// Read reads a whole body.
+	Read(w http.ResponseWriter, r *http.Request) ([]byte, error)
+}
+
+// ReadObject reads a JSON object of known fields, each at most once, and none of them null.
+func ReadObject(w http.ResponseWriter, r *http.Request, bodies Bodies, to any) error {
+	if err := ContentType(r, wire.TypeJSON); err != nil {
 		return err
 	}
-	body, err := m.bodies.Read(w, r)
+	body, err := bodies.Read(w, r)
 	if err != nil {
 		return err
 	}
@@ -34,9 +39,9 @@ func (m *Members) read(w http.ResponseWriter, r *http.Request, to any) error {
 	case errors.Is(err, errTwice):
 		return malformed(problem.OneLine(name) + " stands twice")
 	case err != nil:
-		return badField(name, "", err.Error())
+		return problem.BadField(name, "", err.Error())
 	}
-	if err = decode(body, to); err != nil {
+	if err = DecodeKnown(body, to); err != nil {
 		return badBody(err)
 	}
 	return nil
@@ -69,8 +74,8 @@ func checkFields(body []byte) (name string, err error) {
 	return "", nil
 }
 
-// decode reads one value, and refuses fields that it does not know.
-func decode(text []byte, to any) error {
+// DecodeKnown reads one value, none if there is no text, and refuses fields that it does not know.
+func DecodeKnown(text []byte, to any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(to)
@@ -88,12 +93,12 @@ func malformed(why string) error {
 func badBody(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return badField(kind.Field, "", "must be "+kindName(kind))
+		return problem.BadField(kind.Field, "", "must be "+kindName(kind))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return badField(strings.Trim(name, `"`), "", "is no field of this request; /docs shows which there are")
+		return problem.BadField(strings.Trim(name, `"`), "", "is no field of this request; /docs shows which there are")
 	}
-	return badField("body", "", err.Error())
+	return problem.BadField("body", "", err.Error())
 }
 
 func kindName(e *json.UnmarshalTypeError) string {
@@ -104,13 +109,4 @@ func kindName(e *json.UnmarshalTypeError) string {
 		return "a string"
 	}
 	return "of another type"
-}
-
-// badField is JSON whose field is not what it must be.
-func badField(field, value, why string) error {
-	field = problem.OneLine(field)
-	p := problem.New(http.StatusUnprocessableEntity, "invalid-request", "The request is not valid",
-		field+": "+problem.OneLine(why))
-	p.Field, p.Value = field, problem.OneLine(value)
-	return p
 }

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node/access"
+)
+
+// serveGuarded is newGuarded with a server that listens.
+func serveGuarded(t *testing.T, f *fakeBroker) *guarded {
+	t.Helper()
+	g := newGuarded(t)
+	g.Server = serve(t, f, Config{Access: g.store})
+	return g
+}
+
+// raw sends bytes as they are, and returns the statuses of so many answers on the connection.
+func (g *guarded) raw(text string, answers int) (statuses []int) {
+	g.t.Helper()
+	conn, err := net.Dial("tcp", g.Addr())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err = io.WriteString(conn, text); err != nil {
+		g.t.Fatal(err)
+	}
+	for in := bufio.NewReader(conn); len(statuses) < answers; {
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return statuses
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		statuses = append(statuses, res.StatusCode)
+	}
+	return statuses
+}
+
+// A token counts in one place alone, and there once: what a proxy in front has looked at is what the broker looks at.
+func TestSmuggledTokens(t *testing.T) {
+	g := serveGuarded(t, newFake("site-1"))
+	right, wrong := g.token, newGuarded(t).token
+	const head = "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n"
+	for name, c := range map[string]struct {
+		request string
+		status  int
+	}{
+		"alone":                     {head + "Authorization: Bearer " + right + "\r\n\r\n", 200},
+		"small letters":             {head + "authorization: bearer " + right + "\r\n\r\n", 200},
+		"tabs and spaces around":    {head + "Authorization: \t Bearer " + right + " \t\r\n\r\n", 200},
+		"right, then wrong":         {head + "Authorization: Bearer " + right + "\r\nAuthorization: Bearer " + wrong + "\r\n\r\n", 401},
+		"wrong, then right":         {head + "Authorization: Bearer " + wrong + "\r\nauthorization: Bearer " + right + "\r\n\r\n", 401},
+		"twice the right one":       {head + strings.Repeat("Authorization: Bearer "+right+"\r\n", 2) + "\r\n", 401},
+		"empty, then right":         {head + "Authorization:\r\nAuthorization: Bearer " + right + "\r\n\r\n", 401},
+		"a list":                    {head + "Authorization: Bearer " + wrong + ", Bearer " + right + "\r\n\r\n", 401},
+		"two schemes":               {head + "Authorization: Basic Bearer " + right + "\r\n\r\n", 401},
+		"no space":                  {head + "Authorization: Bearer" + right + "\r\n\r\n", 401},
+		"folded into another field": {head + "X-Note: a\r\n Authorization: Bearer " + right + "\r\n\r\n", 401},
+		"a space before the colon":  {head + "Authorization : Bearer " + right + "\r\n\r\n", 400},
+		"a zero byte":               {head + "Authorization: Bearer " + right + "\x00\r\n\r\n", 400},
+		"another field's name":      {head + "X-Authorization: Bearer " + right + "\r\n\r\n", 401},
+		"an underscore":             {head + "Authorization_: Bearer " + right + "\r\n\r\n", 401},
+		"for a proxy":               {head + "Proxy-Authorization: Bearer " + right + "\r\n\r\n", 401},
+		"a cookie":                  {head + "Cookie: Authorization=" + right + "; token=" + right + "\r\n\r\n", 401},
+		"the query":                 {"GET /v1/status?access_token=" + right + "&token=" + right + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 401},
+		"the address":               {"GET http://x:" + right + "@localhost/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", 401},
+		"a trailer": {"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTrailer: Authorization\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"0\r\nAuthorization: Bearer " + right + "\r\n\r\n", 401},
+	} {
+		if got := g.raw(c.request, 1); len(got) != 1 || got[0] != c.status {
+			t.Errorf("%s: %v, want %d", name, got, c.status)
+		}
+	}
+}
+
+// A connection has no rights of its own: each request on it brings its token, also one that is hidden in a body.
+func TestOneConnectionIsNobodys(t *testing.T) {
+	g := serveGuarded(t, newFake("site-1"))
+	hidden := "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	auth := "Host: localhost\r\nAuthorization: Bearer " + g.token + "\r\n"
+	if got := g.raw("GET /v1/status HTTP/1.1\r\n"+auth+"\r\n"+hidden, 2); len(got) != 2 || got[0] != 200 || got[1] != 401 {
+		t.Errorf("one after the other: %v", got)
+	}
+	inBody := fmt.Sprintf("POST /v1/drain HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s", auth, len(hidden), hidden)
+	if got := g.raw(inBody+hidden, 2); len(got) > 1 && got[1] != 401 {
+		t.Errorf("in a body: %v", got)
+	}
+	both := "POST /v1/drain HTTP/1.1\r\n" + auth + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden
+	for i, status := range g.raw(both, 2) {
+		if i == 1 && status != 401 {
+			t.Errorf("two lengths: %d", status)
+		}
+	}
+}
+
+// A method in a header, or another path there, changes nothing of what a role may do.
+func TestSmuggledMethods(t *testing.T) {
+	g := newGuarded(t)
+	readOnly := g.create(access.ReadOnly, time.Time{})
+	id := g.store.List()[0].ID
+	for _, header := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
+		w := ask(g.Server, "GET", "/v1/jobs", "", "", append(bearer(readOnly), header, "DELETE")...)
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: %d", header, w.Code)
+		}
+		ask(g.Server, "GET", "/v1/whoami?_method=DELETE", "", "", append(bearer(readOnly), header, "DELETE")...)
+	}
+	for _, header := range []string{"X-Original-URL", "X-Rewrite-URL"} {
+		ask(g.Server, "POST", "/logout", "", "", append(bearer(readOnly), header, "/v1/tokens/"+id)...)
+	}
+	if len(g.store.List()) != 2 {
+		t.Error("a token is gone")
+	}
+}

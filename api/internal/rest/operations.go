@@ -32,6 +32,8 @@ type Gate interface {
 	Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func(http.Header))
 	// Admit refuses what is to reach no operation, and returns the request for those that follow.
 	Admit(w http.ResponseWriter, r *http.Request) (*http.Request, error)
+	// Answer is told of the answer to an admitted request right before it goes out.
+	Answer(r *http.Request, status int, h http.Header)
 	// Refuse answers what reached no operation.
 	Refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem)
 	// Forward has another broker answer.

@@ -50,6 +50,7 @@ func around(gate Gate, c echo.Context, next echo.HandlerFunc) error {
 	r, err := gate.Admit(res, r)
 	if err == nil {
 		c.SetRequest(r)
+		res.Before(func() { gate.Answer(r, res.Status, res.Header()) })
 		err = next(c)
 	}
 	if err != nil {

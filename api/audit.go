@@ -49,7 +49,8 @@ func (a *auditing) register() {
 			rest.QueryParam("who", huma.TypeString, "only of this user, or about this job, member or site"),
 			rest.QueryParam("limit", huma.TypeInteger, "1 to 1000, default 100"),
 		},
-		Responses: a.api.Responses(http.StatusOK, wire.TypeJSON, a.api.Schema(wire.List[wire.AuditEntry]{}), 400, 403, 404, 429),
+		Responses: a.api.Responses(http.StatusOK, wire.TypeJSON, a.api.Schema(wire.List[wire.AuditEntry]{}),
+			400, 403, 404, 429),
 	}, a.read)
 }
 

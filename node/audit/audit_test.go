@@ -123,3 +123,23 @@ func TestTheRecordIsBounded(t *testing.T) {
 		t.Errorf("%v %v", list, err)
 	}
 }
+
+// BenchmarkAppend is what a request pays that nobody waits for.
+func BenchmarkAppend(b *testing.B) {
+	l, err := Open(Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := Entry{
+		Time: time.Unix(1, 0), User: "alice", Role: "user", Token: "0123456789abcdef",
+		Action: "POST /v1/jobs", Targets: []string{"site-1.123456"}, Status: 202,
+	}
+	for b.Loop() {
+		if err := l.Append(e, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -101,7 +101,7 @@ func (j *Jobs) Register() {
 			rest.StatesParam(), rest.QueryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
 		),
 		Description: "By index. With state a page may hold fewer than limit, even none, although next is set.",
-		Responses:   j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.List[wire.Task]{}), 400, 403, 404,
+		Responses: j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.List[wire.Task]{}), 400, 403, 404,
 			503),
 	}, j.tasks)
 	j.registerWhy()

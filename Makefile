@@ -88,6 +88,11 @@ test-container: need-root need-engines image bin/tools/testsum ## run tasks in c
 test-attacks: need-go need-openssl bin/tools/testsum ## attack a real federation as outsiders and as hostile members
 	@bin/tools/testsum -- $(GO) test -json -tags attacks -count=1 -timeout 8m ./test/attacks
 
+# Operators of sites that share a switch, and nothing else, type what the guides say.
+.PHONY: test-operators
+test-operators: need-root need-go need-ip build bin/tools/testsum ## have operators found, join, expel and come back at machines of their own (root)
+	@bin/tools/testsum -- $(GO) test -json -tags operators -count=1 -timeout 5m ./test/operators
+
 # The pages are looked at in Debian's chromium (CHROMIUM= names another one).
 .PHONY: test-web
 test-web: need-chromium build bin/tools/testsum ## look at the web pages in a headless Chromium
@@ -95,7 +100,7 @@ test-web: need-chromium build bin/tools/testsum ## look at the web pages in a he
 
 # A real ensemble of three on loopback, from the files of Debian's package; then
 # whole federations on one server.
-ZK_E2E := TestJobLifecycle|TestStoppedLead|TestKilledBroker|TestAllBrokersDie|TestBagOverflows|TestArchiveSurvives|TestEarlierAttempts|TestEventsGoOn|TestCutLines|TestForkedReplicaStops
+ZK_E2E := TestJobLifecycle|TestStoppedLead|TestKilledBroker|TestRollingRestart|TestAllBrokersDie|TestBagOverflows|TestArchiveSurvives|TestEarlierAttempts|TestEventsGoOn|TestCutLines|TestForkedReplicaStops
 ZK_ADDRESSES := TestWrongAdvertise|TestFounderWaits|TestNameThatIsNotFound|TestTwoFramesOfAStranger|TestVotersSwap|TestAllAddressesChange|TestGarbage|TestOnZooKeeper
 .PHONY: test-zk
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
@@ -144,7 +149,7 @@ man: build ## write the manual pages into bin/man
 
 .PHONY: lint
 lint: need-go need-git tools ## check style, import arrows and house rules
-	@bin/tools/golangci-lint run --build-tags attacks,container,kube,promtool,zookeeper ./...
+	@bin/tools/golangci-lint run --build-tags attacks,container,kube,operators,promtool,zookeeper ./...
 	@bin/tools/housecheck .
 	@bin/tools/apidoc -check $(API_DOC) $(OPENAPI)
 	@cd test/web && $(TOOLS)/golangci-lint run ./...
@@ -302,6 +307,10 @@ need-go:
 .PHONY: need-root
 need-root:
 	@[ "$$(id -u)" = 0 ] || { echo "Root is needed to make network namespaces: run sudo make, or leave this target out"; exit 1; }
+
+.PHONY: need-ip
+need-ip:
+	@command -v ip >/dev/null || { echo "ip is missing: apt-get install iproute2"; exit 1; }
 
 .PHONY: need-engines
 need-engines:

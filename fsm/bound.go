@@ -46,6 +46,25 @@ func (s *lifecycle) mayLive(slot uint64) bool {
 	return a.boundMs > s.time && s.jobs.Get(a.seq).onLoss != command.Immediate
 }
 
+// boundByLease gives an attempt that a site runs for another a bound, if that was given up while its lease ran: by
+// the electors, or because its key was recovered. The lease of a site that was lost has ended.
+func (s *lifecycle) boundByLease(slot uint64) {
+	x := s.sites[s.attempts.Get(slot).site]
+	if !s.isLeased(x) {
+		return
+	}
+	s.unwatch(slot)
+	a := s.attempts.Mut(slot, s.epoch)
+	a.boundMs = max(a.boundMs, x.lostMs+s.params.LeaseMs+s.params.MarginMs)
+	s.watch(slot)
+}
+
+// isLeased reports whether an absent site may still hold its lease: nobody waited for that before it was parked.
+func (s *fleet) isLeased(x *site) bool {
+	m, ok := s.roster.Member(x.name)
+	return ok && (m.Banned || len(x.boots) == 1 && x.boots[0] == unknownBoot)
+}
+
 // lost settles an attempt whose site is lost, or waits for its bound.
 func (s *lifecycle) lost(slot uint64) {
 	switch {

@@ -238,6 +238,12 @@ func TestBan(t *testing.T) {
 		t.Fatal("b was expelled by one of three")
 	}
 	w.must("c", &command.Motion{What: command.MotionBan, Site: "b"}) // who proposes the same votes for it
+	lease := w.s.params.LeaseMs + w.s.params.MarginMs
+	w.pass(lease - 1) // as long as that may run, its tasks may, too
+	if dying := w.s.Dying(); dying != 3 {
+		t.Errorf("%d of its tasks wait for the end of its lease", dying)
+	}
+	w.pass(1)
 	if len(w.s.Assignments("b")) != 0 {
 		t.Error("its tasks are still there")
 	}
@@ -429,6 +435,11 @@ func TestGossipKeyIsDue(t *testing.T) {
 	w.must("a", rebind)
 	w.must("b", rebind)
 	due(3, "b's former key may be somebody else's")
+	set(3)
+	w.must("a", w.rekeying("a", "a", "recovery of a", "a"))
+	due(0, "a has a recovery key")
+	w.must("a", w.rekeying("a", "a2", "recovery of a", "recovery of a"))
+	due(4, "a's lost key may be somebody else's")
 }
 
 // However many commands of the roster an entry has, and however bad their signatures are, it ends.

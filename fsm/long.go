@@ -206,7 +206,10 @@ func (s *lifecycle) applyChore(k choreKind, slot uint64) {
 		switch {
 		case a.phase == phaseAwaitingBound, a.phase == phaseAway:
 			// Its site has already lost it: the site was lost again before its registration was acted on.
-		case !own || a.phase == phaseStopping:
+		case !own:
+			s.boundByLease(slot)
+			s.lost(slot)
+		case a.phase == phaseStopping:
 			s.lost(slot)
 		default:
 			s.shelve(slot, phaseAway)

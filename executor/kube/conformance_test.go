@@ -66,7 +66,7 @@ func realConfig(t *testing.T, c *cluster.Cluster) kube.Config {
 // time that it is opened.
 func storage(cfg *kube.Config) executortest.Env {
 	return executortest.Env{
-		Site: cfg.Site, Grace: cfg.Grace, Image: cluster.Image, Slack: 5 * time.Second, Patience: patience, Slow: true,
+		Site: cfg.Site, Grace: cfg.Grace, Image: cluster.Image, Slack: 10 * time.Second, Patience: patience, Slow: true,
 		Merged:  true,
 		NoCores: "a pod has its cores as limits (TestJob), which its kubelet holds it to", NoBreak: "a node in trouble is told from a wrong image by words only, so it costs a loss",
 		Open: func(t *testing.T) executor.Handler {

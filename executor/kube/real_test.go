@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,13 +72,17 @@ func TestRegistryStalls(t *testing.T) {
 	c, _ := onReal.node(t)
 	registry := engines.StartRegistry(t)
 	registry.Hold = make(chan struct{})
-	r := open(t, c, realConfig(t, c))
+	goOn := sync.OnceFunc(func() { close(registry.Hold) })
+	t.Cleanup(goOn) // it ends only when nobody is held
+	cfg := realConfig(t, c)
+	cfg.StartLimit = 12 * time.Second
+	r := open(t, c, cfg)
 	task := r.shell("true")
 	task.Image = registry.Image()
 	id := r.Begin(task)
 	const why = "not within 12s: starting on node real-1"
 	r.Hear("that it is given up", func() bool { return strings.Contains(r.Doing[id], why) })
-	close(registry.Hold)
+	goOn()
 	if res := r.AwaitEnd(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, why) {
 		t.Errorf("got %+v, want a loss that says so", res)
 	}

@@ -91,7 +91,7 @@ func TestWatchedConformance(t *testing.T) {
 		cfg := watched(t, c, n, realConfig(t, c))
 		cfg.StartLimit = time.Minute
 		env := storage(&cfg)
-		env.Slack = 10 * time.Second // two containers, one after the other
+		env.Slack = 15 * time.Second // two containers, one after the other
 		env.Open = func(t *testing.T) executor.Handler {
 			t.Helper()
 			h, err := kube.OpenWatched(cfg)

@@ -46,5 +46,5 @@ func (r *Roster) SetGossip(c *command.GossipKey, at Moment) command.Code {
 	return command.OK
 }
 
-// exposeGossip notes that somebody was expelled who has the key of gossip.
+// exposeGossip notes that somebody may have the key of gossip who is no member, or no member any more.
 func (r *Roster) exposeGossip() { r.gossip.Exposed = r.gossip.Generation > 0 }

@@ -33,6 +33,9 @@ func (r *Roster) Rekey(c *command.Rekey, federation [16]byte, at Moment) command
 		c.Key != m.Key && !c.Key.Verify(c.ByNew[:], command.SignedKey, signed...) {
 		return command.BadSignature
 	}
+	if c.ByRecovery && c.Key != m.Key {
+		r.exposeGossip() // whoever has the former key may have been told it
+	}
 	m.Key, m.Recovery, m.Generation = c.Key, c.Recovery, m.Generation+1
 	r.replace(i, m, at)
 	return command.OK

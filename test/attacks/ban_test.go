@@ -78,7 +78,7 @@ func TestBannedSite(t *testing.T) {
 		}
 	}
 	next := identity.Generate()
-	if a := enrolls(t, stranger(t, "x"), rekey(who.Group, "crook", 0, who.Key, next)); a["verdict"] != "refused" {
+	if a := enrolls(t, next, rekey(who.Group, "crook", 0, who.Key, next)); a["verdict"] != "refused" {
 		t.Errorf("a key for it: %v", a)
 	}
 }
@@ -90,11 +90,11 @@ func TestBannedSiteUsesNoInvitation(t *testing.T) {
 	_, v := invited(t, "rogue", map[string]any{"vote": false})
 	key := identity.Generate()
 	admission := enroll.Admission(&v, key)
-	if a := enrolls(t, stranger(t, "x"), admission); a["verdict"] != "admitted" {
+	if a := enrolls(t, key, admission); a["verdict"] != "admitted" {
 		t.Fatalf("%v", a)
 	}
 	must(t, shared.Sites[0].Propose(within(t), "ban", "rogue", shared.Sites[1]))
-	if a := enrolls(t, stranger(t, "x"), admission); a["verdict"] != "refused" || strings.Contains(whyOf(a), "\n") {
+	if a := enrolls(t, identity.Generate(), admission); a["verdict"] != "refused" || strings.Contains(whyOf(a), "\n") {
 		t.Errorf("admitted again: %v", a)
 	}
 	if why := refusedJoin(t, &v, identity.Generate()); why == "" {

@@ -49,8 +49,9 @@ func isMember(t *testing.T, site string) bool {
 // refusedJoin uses an invitation, and returns why it is refused.
 func refusedJoin(t *testing.T, v *invitation.Invitation, key identity.Key) string {
 	t.Helper()
-	who := stranger(t, v.Site)
-	_, err := who.Asking().Join(within(t), v, key)
+	who, err := intruder.Holder(v.Site, key, dataOf(shared.Sites[2]))
+	must(t, err)
+	_, err = who.Asking().Join(within(t), v, key)
 	if !errors.Is(err, enroll.ErrRefused) {
 		t.Errorf("the invitation of %s is not refused: %v", v.Site, err)
 		return ""
@@ -184,28 +185,41 @@ func TestSwappedKey(t *testing.T) {
 	renamed := *good
 	renamed.Site = "site-2"
 	who := mallory(t)
-	for what, body := range map[string]*command.Admit{"swapped": &swapped, "signed again": &resigned, "renamed": &renamed} {
-		if a := enrolls(t, stranger(t, "x"), body); a["verdict"] != "refused" {
+	for what, c := range map[string]struct {
+		body *command.Admit
+		by   identity.Key
+	}{
+		"swapped": {&swapped, thief}, "signed again": {&resigned, thief}, "renamed": {&renamed, honest},
+	} {
+		if a := enrolls(t, c.by, c.body); a["verdict"] != "refused" {
 			t.Errorf("%s: %v", what, a)
 		}
-		if _, err := who.order(t, who.own(body)); err != nil {
+		if _, err := who.order(t, who.own(c.body)); err != nil {
 			t.Error(err)
 		}
 	}
 	if isMember(t, "swapped") {
 		t.Error("the thief was admitted")
 	}
-	if a := enrolls(t, stranger(t, "x"), good); a["verdict"] != "admitted" {
+	if a := enrolls(t, thief, good); a["verdict"] != "refused" {
+		t.Errorf("copied: %v", a)
+	}
+	if isMember(t, "swapped") {
+		t.Error("who copied an admission used it")
+	}
+	if a := enrolls(t, honest, good); a["verdict"] != "admitted" {
 		t.Errorf("the honest one: %v", a)
 	}
-	if a := enrolls(t, stranger(t, "y"), &swapped); a["verdict"] != "refused" {
+	if a := enrolls(t, thief, &swapped); a["verdict"] != "refused" {
 		t.Errorf("swapped afterwards: %v", a)
 	}
 }
 
-// enrolls sends a command that proves itself to the first broker.
-func enrolls(t *testing.T, who *intruder.Intruder, body command.Body) map[string]any {
+// enrolls sends a command that proves itself to the first broker, as the holder of a key.
+func enrolls(t *testing.T, by identity.Key, body command.Body) map[string]any {
 	t.Helper()
+	who, err := intruder.Holder("x", by, dataOf(shared.Sites[2]))
+	must(t, err)
 	a, err := who.AskAt(within(t), peerOf(t, shared.Sites[0]), relay.KindEnroll, map[string]any{
 		"federation": hexOf(who.Group),
 		"command":    command.Append(nil, command.Command{ID: command.ID{Site: who.Site}, Body: body}),
@@ -218,7 +232,7 @@ func enrolls(t *testing.T, who *intruder.Intruder, body command.Body) map[string
 func TestStrangersCommands(t *testing.T) {
 	attacked(t)
 	for kind, body := range forgeries(t, shared.Sites[1]) {
-		if a := enrolls(t, stranger(t, "site-2"), body); a["verdict"] != "refused" {
+		if a := enrolls(t, identity.Generate(), body); a["verdict"] != "refused" {
 			t.Errorf("kind %d: %v", kind, a)
 		}
 	}
@@ -231,20 +245,26 @@ func TestReplayedRekey(t *testing.T) {
 	who := admit(t, "rekeyed")
 	next := identity.Generate()
 	first := rekey(who.Group, "rekeyed", 0, who.Key, next)
-	if a := enrolls(t, stranger(t, "x"), first); a["verdict"] != "admitted" {
+	if a := enrolls(t, next, first); a["verdict"] != "admitted" {
 		t.Fatalf("%v", a)
 	}
 	third := identity.Generate()
-	if a := enrolls(t, stranger(t, "x"), rekey(who.Group, "rekeyed", 1, next, third)); a["verdict"] != "admitted" {
+	if a := enrolls(t, third, rekey(who.Group, "rekeyed", 1, next, third)); a["verdict"] != "admitted" {
 		t.Fatalf("%v", a)
 	}
 	thief := identity.Generate()
-	for what, body := range map[string]*command.Rekey{
-		"replayed": first, "by the first key": rekey(who.Group, "rekeyed", 2, who.Key, thief),
-		"by the second": rekey(who.Group, "rekeyed", 2, next, thief), "by nobody": rekey(who.Group, "site-2", 0, thief, thief),
-		"to a taken key": rekey(who.Group, "rekeyed", 2, third, keyOf(t, shared.Sites[1]).Key),
+	taken := keyOf(t, shared.Sites[1]).Key
+	for what, c := range map[string]struct {
+		body *command.Rekey
+		by   identity.Key
+	}{
+		"replayed": {first, next}, "by the first key": {rekey(who.Group, "rekeyed", 2, who.Key, thief), thief},
+		"by the second":      {rekey(who.Group, "rekeyed", 2, next, thief), thief},
+		"by nobody":          {rekey(who.Group, "site-2", 0, thief, thief), thief},
+		"to a taken key":     {rekey(who.Group, "rekeyed", 2, third, taken), taken},
+		"brought by another": {rekey(who.Group, "rekeyed", 2, third, next), thief},
 	} {
-		if a := enrolls(t, stranger(t, "x"), body); a["verdict"] != "refused" {
+		if a := enrolls(t, c.by, c.body); a["verdict"] != "refused" {
 			t.Errorf("%s: %v", what, a)
 		}
 	}

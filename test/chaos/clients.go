@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -138,7 +139,7 @@ func (r *run) seen(m *member, call time.Duration, asked map[string]linear.Op, li
 		switch {
 		case o.Phase != linear.Absent:
 			o.Phase = linear.Double
-		case isLive(j):
+		case isLive(j), j.Counts["stopping"] > 0 && !r.toldToCancel(j.Name): // its site was expelled: it is requeued
 			o.Phase = linear.Live
 		default:
 			o.Phase = linear.Over
@@ -156,6 +157,13 @@ func (r *run) seen(m *member, call time.Duration, asked map[string]linear.Op, li
 // stopped does neither.
 func isLive(j testbed.Job) bool {
 	return j.Counts["queued"]+j.Counts["assigned"]+j.Counts["running"]+j.Counts["withdrawn"]+j.Counts["held"] > 0
+}
+
+// toldToCancel reports whether a client wants a job, by its name, to be cancelled.
+func (r *run) toldToCancel(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.orders, func(o *order) bool { return o.cancel && o.Jobs[0].Name == name })
 }
 
 // asking returns the jobs that their clients know, by name.

@@ -42,6 +42,7 @@ type fleetOptions struct {
 	binary string
 	dir    string
 	sites  int
+	guests int // how many of them, the last ones, do not join at the start
 	cores  int
 	zk     bool     // the log is on a ZooKeeper server, on a host of its own
 	disks  bool     // each site's data are on a disk that can lose power
@@ -217,7 +218,7 @@ func (m *member) configure() error {
 
 func (m *member) config() string { return filepath.Join(m.Dir, "config.yaml") }
 
-// start brings all brokers up: the first founds, and invites the others while it decides alone.
+// start brings all brokers but guests up: the first founds, and invites the others while it decides alone.
 func (f *fleet) start(ctx context.Context) error {
 	founder := f.members[0]
 	err := founder.launch("--bootstrap")
@@ -227,18 +228,19 @@ func (f *fleet) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ways := make([][]string, len(f.members))
-	for i, m := range f.members[1:] {
+	members := f.members[:f.sites-f.guests]
+	ways := make([][]string, len(members))
+	for i, m := range members[1:] {
 		if ways[i+1], err = f.invite(ctx, m.Name); err != nil {
 			return err
 		}
 	}
-	for i, m := range f.members[1:] {
+	for i, m := range members[1:] {
 		if err = m.launch(ways[i+1]...); err != nil {
 			return err
 		}
 	}
-	for _, m := range f.members {
+	for _, m := range members {
 		if err = m.awaitReady(ctx); err != nil {
 			return err
 		}

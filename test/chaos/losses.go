@@ -67,20 +67,24 @@ func deadSite(ctx context.Context, r *run) error {
 	if err = r.moved(ctx, id, began, lease+margin+lag); err != nil {
 		return err
 	}
-	err = within(ctx, lag, check.Withdrawn, never+" withdrawn", func() error {
-		job, e := home.Job(ctx, never)
-		if e == nil && job.State != "withdrawn" {
-			e = fmt.Errorf("it is %s", job.State)
-		}
-		return e
-	})
-	if err != nil {
+	if err = r.withdrawn(ctx, never); err != nil {
 		return err
 	}
 	if err = victim.launch(); err != nil {
 		return err
 	}
 	return r.siteState(ctx, home, victim, readyWait, "alive")
+}
+
+// withdrawn waits until the first site shows that of a job of another, which is away.
+func (r *run) withdrawn(ctx context.Context, id string) error {
+	return within(ctx, lag, check.Withdrawn, id+" withdrawn", func() error {
+		job, err := r.members[0].Job(ctx, id)
+		if err == nil && job.State != "withdrawn" {
+			err = fmt.Errorf("it is %s", job.State)
+		}
+		return err
+	})
 }
 
 // neverThere has a site own a job that waits for the core it has lent.

@@ -47,6 +47,7 @@ func scenarios() []scenario {
 	voters := fleetOptions{sites: 5, cores: 1}
 	wide := three
 	wide.lines = []string{"margin: " + wideMargin.String()}
+	grown := fleetOptions{sites: 5, guests: 1, cores: 1}
 	return append(mutants(), []scenario{
 		{"dead-site", "a broker dies for good: its foreign task ends by itself, then runs elsewhere; its own waiting job is withdrawn until it returns", three, deadSite, ""},
 		{"fence", "a cut-off site's stubborn foreign task is killed before it is requeued: no overlap", three, fence, ""},
@@ -68,6 +69,7 @@ func scenarios() []scenario {
 		{"forged-term", "a stranger asks for votes in the last term there is: nobody believes it", three, forgedTerm, ""},
 		{"other-name", "a stranger says in one member's name, on and on, that the dead leader leads: another is elected", three, otherName, ""},
 		{"own-pause", "the only voter is paused past the lease and leads still: it gives up no site that it could not hear meanwhile", two, ownPause, ""},
+		{"members", "while jobs run, a site is expelled and let in again, another gets a new key, and one joins while those that let it in are killed: what the expelled one ran runs elsewhere, its own waits", grown, changeMembers, ""},
 		{"alone", "a cut-off site goes on with its own users' jobs and says so; what may have been sent runs once", three, alone, ""},
 	}...)
 }

@@ -44,7 +44,7 @@ var errFound = errors.New("promises were broken")
 func (o options) parts() ([]part, error) {
 	switch {
 	case o.suite == "short":
-		names := []string{"fence", "alone", "power", "full-disk"}
+		names := []string{"fence", "alone", "power", "full-disk", "members"}
 		if o.coordination == "raft" {
 			names = append(names, "typo", "forged-term")
 		}

@@ -243,11 +243,11 @@ func TestForeignQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range [][]byte{nil, []byte("{}"), []byte("[]"), bad} {
-		if a := decide(t.Context(), q, "", m); a.Verdict != Refused {
+		if a := decide(t.Context(), q, asker{}, m); a.Verdict != Refused {
 			t.Errorf("%q: %+v", q, a)
 		}
 	}
-	if a := decide(t.Context(), mustEncode(t), "", nil); a.Verdict != Later {
+	if a := decide(t.Context(), mustEncode(t), asker{}, nil); a.Verdict != Later {
 		t.Errorf("while it starts: %+v", a)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/truststore"
+	"github.com/cloudshare/cloudshare/node/identity"
 )
 
 // Host is what a member that answers needs of its broker.
@@ -37,8 +38,9 @@ func Serve(ctx context.Context, conn net.Conn, h Host) error {
 	relay.QuestionReceived(conn)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, member, _ := relay.Proven(conn)
-	a := decide(ctx, b, member, h)
+	var by asker
+	by.key, by.member, _ = relay.Proven(conn)
+	a := decide(ctx, b, by, h)
 	if b, err = json.Marshal(a); err == nil {
 		_ = conn.SetDeadline(time.Now().Add(patience))
 		_, err = conn.Write(relay.EndFrame(append(relay.Frame(nil), b...)))
@@ -46,8 +48,26 @@ func Serve(ctx context.Context, conn net.Conn, h Host) error {
 	return err
 }
 
-// decide returns the answer to a question, of a member or of a stranger ("").
-func decide(ctx context.Context, b []byte, member string, h Host) answer {
+// asker is who asks, as the connection has proven.
+type asker struct {
+	key    identity.Public
+	member string // whose key that is; "" = a stranger's
+}
+
+// mayBring reports whether a command is the asker's own: it is for the key with which it asks. Somebody else who had
+// copied it would be told who the members are.
+func (a asker) mayBring(body command.Body) bool {
+	switch c := body.(type) {
+	case *command.Admit:
+		return identity.Public(c.Key) == a.key
+	case *command.Rekey:
+		return identity.Public(c.Key) == a.key
+	}
+	return false
+}
+
+// decide returns the answer to a question.
+func decide(ctx context.Context, b []byte, by asker, h Host) answer {
 	federation, body, err := parseQuestion(b)
 	switch {
 	case err != nil:
@@ -59,7 +79,10 @@ func decide(ctx context.Context, b []byte, member string, h Host) answer {
 			"addresses that it names", h.Roster().Federation, federation)}
 	}
 	if body == nil {
-		return tell(member, h)
+		return tell(by.member, h)
+	}
+	if !by.mayBring(body) {
+		return answer{Verdict: Refused, Why: "whoever asks must show the key that is to be the site's from now on"}
 	}
 	code, err := h.Enroll(ctx, body)
 	if err != nil {

@@ -36,8 +36,11 @@ func Member(site, dir string) (*Intruder, error) {
 }
 
 // Stranger has a key of his own, and knows all that the owner of a data folder does.
-func Stranger(site, dir string) (*Intruder, error) {
-	return knowing(site, identity.Generate(), filepath.Join(dir, "roster"))
+func Stranger(site, dir string) (*Intruder, error) { return Holder(site, identity.Generate(), dir) }
+
+// Holder has a key, and knows all that the owner of a data folder does.
+func Holder(site string, key identity.Key, dir string) (*Intruder, error) {
+	return knowing(site, key, filepath.Join(dir, "roster"))
 }
 
 // Admitted uses an invitation until the electors have agreed: it is a member then, with no broker and no data. Its

@@ -66,5 +66,6 @@ func RosterOf(federation [16]byte, changed uint64, c roster.Contents) truststore
 
 // Founded is the roster of a federation that a site is about to found: it knows nobody but itself.
 func Founded(federation [16]byte, site string, key identity.Public) truststore.Roster {
-	return truststore.Roster{Federation: federation, Members: []truststore.Entry{{Site: site, Key: key, Elector: true, Deciding: true}}}
+	founder := truststore.Entry{Site: site, Key: key, Elector: true, Deciding: true}
+	return truststore.Roster{Federation: federation, Members: []truststore.Entry{founder}}
 }

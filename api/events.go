@@ -95,7 +95,8 @@ func (e *events) stream(w http.ResponseWriter, r *http.Request, _ func(string) s
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Accel-Buffering", "no") // a proxy must pass it on as it comes
 	w.WriteHeader(http.StatusOK)
-	st := &eventStream{of: e, out: w, flush: http.NewResponseController(w), from: e.broker.Events(from, e.broker.Filter(ctx, filter))}
+	visible := e.broker.Events(from, e.broker.Filter(ctx, filter))
+	st := &eventStream{of: e, out: w, flush: http.NewResponseController(w), from: visible}
 	st.hello(from)
 	if follow {
 		st.run(ctx)

@@ -30,6 +30,7 @@ type gate struct {
 	reads     *reads.Reads
 	peers     *peers.Client
 	metrics   *metrics
+	audit     *auditing
 	refuse    func(http.ResponseWriter, *http.Request, *problem.Problem)
 }
 
@@ -90,6 +91,9 @@ func (g *gate) admit(r *http.Request) (node.Asker, error) {
 	}
 	return g.auth.Admit(r)
 }
+
+// Answer implements rest.Gate.
+func (g *gate) Answer(r *http.Request, status int, h http.Header) { g.audit.note(r, status, h) }
 
 // Refuse implements rest.Gate: whoever asks for a page is refused by one.
 func (g *gate) Refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem) {

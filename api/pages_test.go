@@ -57,7 +57,8 @@ func TestPagesOfAnotherBroker(t *testing.T) {
 	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(there), Role: "owner"}
 	here := newServer(f)
 	if w := ask(here, "GET", "/jobs/site-2.1", "", ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "77") ||
-		strings.Contains(w.Body.String(), "at home") {
+		strings.Contains(w.Body.String(), "at home") || strings.Contains(w.Body.String(), `id="cancel"`) ||
+		!strings.Contains(w.Body.String(), "by the broker of site-2 alone") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: "127.0.0.1:1", Role: "owner"}

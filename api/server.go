@@ -49,6 +49,7 @@ type Config struct {
 	Federation string
 	Contacts   Contacts // nil = nobody checks addresses
 	Access     Access   // nil = everybody may ask: for tests alone
+	Audit      Audit    // nil = no record is kept of who did what
 	// Peers brings the connections of other sites' brokers, each with a method PeerSite; DialPeer opens one to the
 	// broker of a site at its peer address, and fails if another one answers there. nil: there is no way to or from
 	// them.
@@ -123,10 +124,11 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Blocks: reads.IsBlocking, Patience: reads.MaxWait,
 		Waiters: s.waiters, Stop: stop, Refuse: s.pages.refuse, Log: logger,
 	})
+	record := &auditing{record: cfg.Audit, log: logger, reading: make(chan struct{}, 1)}
 	s.api = rest.New(cfg.Version, &gate{
 		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)),
 		auth: who, bodies: bodies,
-		writers: transport.NewWriters(cfg.BodyTimeout), reads: read, peers: s.peers, metrics: metrics,
+		writers: transport.NewWriters(cfg.BodyTimeout), reads: read, peers: s.peers, metrics: metrics, audit: record,
 		refuse: s.pages.refuse,
 	}, logger)
 	out := outputs.New(outputs.Config{
@@ -144,6 +146,8 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation}).register()
 	(&events{broker: in, api: s.api, reads: read}).register()
 	(&reports{cfg.Archive, in.Archived, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()
+	record.api = s.api
+	record.register()
 	out.Register()
 	(&probes{b, s.api, metrics, s.pages.web}).register()
 	s.pages.register()

@@ -18,6 +18,8 @@ type jobView struct {
 	Command string
 	Timeout string
 	Retries string
+	User    string
+	Outline bool // it is another site's: there is no command, and no output to show
 	Labels  []pair
 	Env     []pair
 	Why     Why
@@ -58,12 +60,13 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	v.Bar = progressAtLeast(leastOfPage, job.Counts)
 	v.Ended = job.State != "queued" && job.State != "running" && job.State != "withdrawn"
 	v.Command, v.Timeout, v.Retries = jobspec.ShellWords(job.Spec.Command), timeoutWords(job.Spec), retryWords(job.Spec)
+	v.User, v.Outline = job.User, job.Outline
 	v.Labels, v.Env = pairs(job.Spec.Labels), pairs(job.Spec.Env)
 	var tasks []node.Task
 	if v.Tasks, tasks, err = p.tasks(r, &job); err != nil {
 		return view{}, err
 	}
-	if v.Tasks.begins() {
+	if v.Tasks.begins() && !v.Outline {
 		if v.Failed, err = p.failed(r.Context(), &job); err != nil {
 			return view{}, err
 		}

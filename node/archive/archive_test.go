@@ -146,6 +146,10 @@ func TestArchiveSurvivesARestart(t *testing.T) {
 	}); jobs != "2" {
 		t.Errorf("a part: %s", jobs)
 	}
+	second := Query{Visible: func(id command.JobID) bool { return id.Num == 2 }}
+	if jobs, _ := all(t, a, second); jobs != "2" {
+		t.Errorf("of the second job: %s", jobs)
+	}
 	if jobs, _ := all(t, a, Query{Labels: map[string]string{"team": "y"}}); jobs != "" {
 		t.Errorf("of nobody: %s", jobs)
 	}

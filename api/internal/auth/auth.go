@@ -55,7 +55,7 @@ func (a *Auth) Admit(r *http.Request) (node.Asker, error) {
 	if err != nil {
 		return node.Asker{}, err
 	}
-	if need := needed(r); !token.Role.Covers(need) {
+	if need := Needed(r); !token.Role.Covers(need) {
 		return node.Asker{}, problem.New(http.StatusForbidden, "forbidden", "The token's role does not suffice",
 			"this needs role "+string(need)+", the token has "+problem.OneLine(string(token.Role))+": ask the site's operator for another token")
 	}

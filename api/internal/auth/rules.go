@@ -25,13 +25,14 @@ func Open(path string) bool {
 	return open[path] || asset && !strings.ContainsAny(name, "/%")
 }
 
-// needed returns the least role for a request. What changes something and is not known here takes the operator.
-func needed(r *http.Request) access.Role {
+// Needed returns the least role for a request. What changes something and is not known here takes the operator.
+func Needed(r *http.Request) access.Role {
 	path := r.URL.Path
 	switch {
-	case path == pathTokens, strings.HasPrefix(path, pathTokens+"/"): // to look at them, too
+	case path == pathTokens, strings.HasPrefix(path, pathTokens+"/"), // to look at them, too
+		path == "/v1/audit": // it tells of all users
 		return access.Operator
-	case reads(r), path == PathLogout:
+	case Reads(r), path == PathLogout:
 		return access.ReadOnly
 	case path == "/v1/jobs", path == "/v1/cancel", strings.HasPrefix(path, "/v1/jobs/"), strings.HasPrefix(path, "/jobs/"):
 		return access.User
@@ -39,4 +40,5 @@ func needed(r *http.Request) access.Role {
 	return access.Operator
 }
 
-func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+// Reads reports whether a request changes nothing.
+func Reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }

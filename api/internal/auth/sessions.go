@@ -139,7 +139,7 @@ func (a *Auth) session(r *http.Request) (access.Token, error) {
 	if err != nil {
 		return access.Token{}, unauthenticated("the session has ended: log in again")
 	}
-	if !reads(r) && r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" {
+	if !Reads(r) && r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" {
 		return access.Token{}, problem.New(http.StatusForbidden, "foreign-page", "A session changes things from the broker's own pages alone",
 			"the request does not say from which page it comes; a program sends a token instead")
 	}

@@ -86,7 +86,7 @@ func (j *Jobs) Register() {
 	j.api.Handle(huma.Operation{
 		OperationID: "job", Method: http.MethodGet, Path: "/v1/jobs/{id}", Summary: "One job",
 		Parameters: append(reads.BlockingParams(), id),
-		Responses:  j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Job{}), 400, 404, 503),
+		Responses:  j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Job{}), 400, 403, 404, 503),
 	}, j.job)
 	j.api.Handle(huma.Operation{
 		OperationID: "cancel", Method: http.MethodDelete, Path: "/v1/jobs/{id}", Summary: "Cancel a job",
@@ -101,7 +101,8 @@ func (j *Jobs) Register() {
 			rest.StatesParam(), rest.QueryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
 		),
 		Description: "By index. With state a page may hold fewer than limit, even none, although next is set.",
-		Responses:   j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.List[wire.Task]{}), 400, 404, 503),
+		Responses: j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.List[wire.Task]{}), 400, 403, 404,
+			503),
 	}, j.tasks)
 	j.registerWhy()
 	j.registerRerun()

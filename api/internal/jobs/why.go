@@ -20,7 +20,7 @@ func (j *Jobs) registerWhy() {
 		Description: "What goes first and on what ground, why each site does not run it, and an estimate of the next task's start. " +
 			"Answered as of the last entry applied: standings move with every run, so a blocking read waits for anything that happens.",
 		Parameters: append(reads.BlockingParams(), rest.IDParam()),
-		Responses:  j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Why{}), 404, 503),
+		Responses:  j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Why{}), 403, 404, 503),
 	}, j.why)
 }
 

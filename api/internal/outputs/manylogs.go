@@ -30,7 +30,7 @@ const (
 
 // logResponses documents both forms of output.
 func (o *Outputs) logResponses() map[string]*huma.Response {
-	out := o.api.Responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 410, 503)
+	out := o.api.Responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 403, 404, 410, 503)
 	out["200"].Content[wire.TypeNDJSON] = &huma.MediaType{Schema: o.api.Schema(wire.Output{})}
 	return out
 }

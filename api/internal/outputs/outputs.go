@@ -80,7 +80,7 @@ func (o *Outputs) Register() {
 			rest.IDParam(),
 			rest.QueryParam("tasks", huma.TypeString, "places in the job, from 0, such as 3,17,40-60; at most 1000"),
 		},
-		Responses: o.api.Responses(http.StatusOK, wire.TypeJSON, o.api.Schema(wire.List[wire.Kept]{}), 400, 404),
+		Responses: o.api.Responses(http.StatusOK, wire.TypeJSON, o.api.Schema(wire.List[wire.Kept]{}), 400, 403, 404),
 	}, o.kept)
 }
 

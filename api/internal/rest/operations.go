@@ -33,6 +33,8 @@ type Gate interface {
 	// Admit refuses what is to reach no operation, and returns the request for those that follow. release is called
 	// once it was answered, also if it was refused.
 	Admit(w http.ResponseWriter, r *http.Request) (admitted *http.Request, release func(), err error)
+	// Answer is told of the answer to an admitted request right before it goes out.
+	Answer(r *http.Request, status int, h http.Header)
 	// Refuse answers what reached no operation.
 	Refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem)
 	// Forward has another broker answer.

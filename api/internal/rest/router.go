@@ -51,6 +51,7 @@ func around(gate Gate, c echo.Context, next echo.HandlerFunc) error {
 	defer release()
 	if err == nil {
 		c.SetRequest(r)
+		res.Before(func() { gate.Answer(r, res.Status, res.Header()) })
 		err = next(c)
 	}
 	if err != nil {

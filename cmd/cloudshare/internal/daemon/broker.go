@@ -159,7 +159,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	socket := openOperatorSocket(cfg.DataDir, log)
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
-		Archive: p.records.archive, Recent: p.records.recent, Access: tokens,
+		Archive: p.records.archive, Recent: p.records.recent, Access: tokens, Audit: p.records.audit,
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
 		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 	"github.com/cloudshare/cloudshare/node/archive"
+	"github.com/cloudshare/cloudshare/node/audit"
 	"github.com/cloudshare/cloudshare/node/broker"
 )
 
@@ -19,6 +20,7 @@ type records struct {
 	archive   *archive.Archive
 	recent    *archive.Recent
 	collector *archive.Collector
+	audit     *audit.Log
 }
 
 func openRecords(cfg config.Config, federation [16]byte, b *broker.Broker, log zerolog.Logger) (*records, error) {
@@ -33,16 +35,23 @@ func openRecords(cfg config.Config, federation [16]byte, b *broker.Broker, log z
 		time.Now()); cause != nil {
 		log.Warn().Err(cause).Msg("saved history of the ledger unreadable; continuing without it")
 	}
+	if r.audit, err = audit.Open(audit.Options{
+		Dir:    filepath.Join(cfg.DataDir, "audit"),
+		Failed: func(cause error) { log.Error().Err(cause).Msg("audit record not written; see to the disk") },
+	}); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
 	r.collector = archive.NewCollector(archive.Of(b), a, r.recent, log)
 	return r, nil
 }
 
 func (r *records) close() error {
 	r.collector.Stop()
+	recorded := r.audit.Close()
 	if err := r.archive.Close(); err != nil {
-		return errors.Join(errors.New("the archive may lack its last second"), err)
+		return errors.Join(recorded, errors.New("the archive may lack its last second"), err)
 	}
-	return nil
+	return recorded
 }
 
 // figures returns the archive's metrics.

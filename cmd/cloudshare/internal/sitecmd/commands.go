@@ -13,7 +13,7 @@ import (
 func Commands(a *cli.App) []*cobra.Command {
 	commands := []*cobra.Command{
 		policyCommand(a), drainCommand(a), resumeCommand(a), leaveCommand(a), eventsCommand(a), reportCommand(a),
-		exportCommand(a),
+		exportCommand(a), auditCommand(a),
 	}
 	for _, show := range []*cobra.Command{
 		sitesCommand(a), ledgerCommand(a), queueCommand(a), quotaCommand(a),

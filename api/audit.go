@@ -1,0 +1,121 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/api/internal/auth"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/access"
+	"github.com/cloudshare/cloudshare/node/audit"
+)
+
+// Audit is the site's record of who did what.
+type Audit interface {
+	// Append adds an entry; with durable it returns once a disk has it.
+	Append(e audit.Entry, durable bool) error
+	Read(q audit.Query) ([]audit.Entry, error)
+}
+
+var _ Audit = (*audit.Log)(nil)
+
+// maxTargets is how many targets an entry names.
+const maxTargets = 100
+
+// auditing writes the record and answers from it.
+type auditing struct {
+	record Audit // nil = none is kept
+	api    *rest.API
+	log    zerolog.Logger
+	// reading has one while somebody reads: each reader may go through all files.
+	reading chan struct{}
+}
+
+// register adds GET /v1/audit.
+func (a *auditing) register() {
+	a.api.Handle(huma.Operation{
+		OperationID: "audit", Method: http.MethodGet, Path: "/v1/audit", Summary: "Who did what at this site",
+		Description: "The newest requests first that changed something, or were to, and were admitted, " +
+			"as far as they are kept. For the site's operator.",
+		Parameters: []*huma.Param{
+			rest.QueryParam("who", huma.TypeString, "only of this user, or about this job, member or site"),
+			rest.QueryParam("limit", huma.TypeInteger, "1 to 1000, default 100"),
+		},
+		Responses: a.api.Responses(http.StatusOK, wire.TypeJSON, a.api.Schema(wire.List[wire.AuditEntry]{}),
+			400, 403, 404, 429),
+	}, a.read)
+}
+
+func (a *auditing) read(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	limit, err := rest.QueryUint(r, "limit", 100, 1, 1000)
+	if err != nil {
+		return err
+	}
+	if a.record == nil {
+		return problem.New(http.StatusNotFound, "audit-off", "This broker keeps no record", "it was started without one")
+	}
+	select {
+	case a.reading <- struct{}{}:
+		defer func() { <-a.reading }()
+	default:
+		p := problem.New(http.StatusTooManyRequests, "audit-busy", "The record is being read", "another reader is under way; ask again soon")
+		p.RetryAfter = 1
+		return p
+	}
+	list, err := a.record.Read(audit.Query{Who: r.URL.Query().Get("who"), Limit: int(limit)})
+	if err != nil {
+		return err
+	}
+	out := wire.List[wire.AuditEntry]{Items: make([]wire.AuditEntry, 0, len(list))}
+	for i := range list {
+		out.Items = append(out.Items, wire.AuditEntry(list[i]))
+	}
+	return rest.WriteJSON(w, http.StatusOK, out)
+}
+
+// note records a request that changes something, before its answer goes out. What only an operator may do is on a disk
+// by then; what users do, many thousand times a second, a second later.
+func (a *auditing) note(r *http.Request, status int, answered http.Header) {
+	who := node.AskerOf(r.Context())
+	if a.record == nil || who == (node.Asker{}) || who.Site != "" || auth.Reads(r) {
+		return
+	}
+	role := access.User
+	if who.Operator {
+		role = access.Operator
+	}
+	err := a.record.Append(audit.Entry{
+		Time: time.Now().UTC(), User: who.User, Role: string(role), Token: who.Token,
+		Action: problem.OneLine(r.Method + " " + r.URL.Path), Targets: targetsOf(r, answered), Status: status,
+	}, auth.Needed(r) == access.Operator)
+	if err != nil {
+		a.log.Error().Err(err).Msg("a request is missing in the audit record; see to the disk")
+	}
+}
+
+// targetsOf returns the jobs and names in a request's path and query, and the job that it became.
+func targetsOf(r *http.Request, answered http.Header) []string {
+	parts := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, "/v1"), "/"), "/")
+	out := parts[1:min(len(parts), 2)]
+	if r.URL.RawQuery != "" {
+		out = append(out, r.URL.Query()["job"]...)
+	}
+	if at := answered.Get("Location"); at != "" {
+		if u, err := url.Parse(at); err == nil {
+			out = append(out, u.Path[strings.LastIndexByte(u.Path, '/')+1:])
+		}
+	}
+	out = out[:min(len(out), maxTargets)]
+	for i := range out {
+		out[i] = problem.OneLine(out[i])
+	}
+	return out
+}

@@ -1,0 +1,14 @@
+package wire
+
+import "time"
+
+// AuditEntry says who did what at a site.
+type AuditEntry struct {
+	Time    time.Time `json:"time"`
+	User    string    `json:"user,omitempty" doc:"of the token; none: the token names no user"`
+	Role    string    `json:"role" enum:"user,operator"`
+	Token   string    `json:"token,omitempty" doc:"its ID; none: the request came by the operator's socket"`
+	Action  string    `json:"action" example:"DELETE /v1/jobs/site-1.7"`
+	Targets []string  `json:"targets,omitempty" doc:"the jobs, members or tokens that it names, and the job that it became"`
+	Status  int       `json:"status" doc:"of the answer"`
+}

@@ -1,0 +1,37 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Entry says who did what.
+type Entry struct {
+	Time time.Time `json:"time"`
+	// User of this site, "" = the token names none. Role is the token's, as far as the request needed it.
+	User string `json:"user,omitempty"`
+	Role string `json:"role"`
+	// Token is the token's ID, "" = it came by the operator's socket.
+	Token string `json:"token,omitempty"`
+	// Action is the method and the route, such as DELETE /v1/jobs/:id.
+	Action string `json:"action"`
+	// Targets are the jobs, members or tokens that the request names, and the job that it became.
+	Targets []string `json:"targets,omitempty"`
+	// Status is that of the answer; of many jobs in one request it says that they were taken one by one.
+	Status int `json:"status"`
+}
+
+// Query selects entries; zero fields select all.
+type Query struct {
+	Who   string // a user, a job, or another target
+	Limit int    // the newest so many
+}
+
+// selects reports whether an entry is asked for. Some tasks of a job are the job.
+func (q *Query) selects(e *Entry) bool {
+	return q.Who == "" || e.User == q.Who || slices.ContainsFunc(e.Targets, func(t string) bool {
+		job, _, _ := strings.Cut(t, "/")
+		return t == q.Who || job == q.Who
+	})
+}

@@ -100,7 +100,7 @@ test-web: need-chromium build bin/tools/testsum ## look at the web pages in a he
 
 # A real ensemble of three on loopback, from the files of Debian's package; then
 # whole federations on one server.
-ZK_E2E := TestJobLifecycle|TestStoppedLead|TestKilledBroker|TestRollingRestart|TestAllBrokersDie|TestBagOverflows|TestArchiveSurvives|TestEarlierAttempts|TestEventsGoOn|TestCutLines|TestForkedReplicaStops
+ZK_E2E := TestJobLifecycle|TestStoppedLead|TestKilledBroker|TestRollingRestart|TestKeyRotation|TestAllBrokersDie|TestBagOverflows|TestArchiveSurvives|TestEarlierAttempts|TestEventsGoOn|TestCutLines|TestForkedReplicaStops
 ZK_ADDRESSES := TestWrongAdvertise|TestFounderWaits|TestNameThatIsNotFound|TestTwoFramesOfAStranger|TestVotersSwap|TestAllAddressesChange|TestGarbage|TestOnZooKeeper
 .PHONY: test-zk
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers

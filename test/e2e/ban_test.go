@@ -10,11 +10,15 @@ import (
 )
 
 // TestBan: electors expel a site whose broker runs, with a task of another site on it. The task runs again elsewhere,
-// the others go on, and the site's broker waits and says why. It comes back by itself once they let it in again.
+// the others go on, and the site's broker waits and says why. Whoever has the key of gossip that it had hears nobody
+// any more. It comes back by itself once they let it in again.
 func TestBan(t *testing.T) {
 	t.Parallel()
 	fed := start(t, 4, 1)
 	owner, banned := fed.Sites[0], fed.Sites[3]
+	known := keyOfGossip(t, banned)
+	spy := listen(t, banned, known)
+	hears(t, spy, 3)
 	gate := newGated(t)
 	spec := gate.spec(4)
 	spec.Retry = &testbed.Retry{MaxAttempts: 1, OnLoss: "fenced"}
@@ -41,6 +45,18 @@ func TestBan(t *testing.T) {
 	}
 	gate.open(t)
 	awaitEnd(t, owner, job.ID)
+	for _, s := range fed.Sites[:3] {
+		await(t, s.Name+" has another key of gossip", func() error {
+			if now := keyOfGossip(t, s); now.Generation <= known.Generation || now.Key == known.Key {
+				return fmt.Errorf("generation %d", now.Generation)
+			}
+			return nil
+		})
+	}
+	hears(t, spy, 0)
+	if now := keyOfGossip(t, banned); now != known {
+		t.Errorf("it was told the next key, of generation %d", now.Generation)
+	}
 	must(t, testbed.AwaitEqualState(within(t), fed.Sites[:3]...))
 
 	must(t, owner.Propose(within(t), "unban", banned.Name, fed.Sites[1], fed.Sites[2]))

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/test/testbed"
@@ -74,4 +75,47 @@ func TestAllBrokersDieAtOnce(t *testing.T) {
 	awaitEnd(t, home, keyed.ID)
 	bag.noOverlap(t)
 	agree(t, fed)
+}
+
+// TestRollingRestart: all brokers are told to stop and started again, one after the other, as for an upgrade. Clients
+// submit at another one meanwhile. The same attempts go on, and each task starts once.
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	all, _ := votersOn(t, 3, append(backend(t), "--lease", "30s")) // see above
+	home := all[0]
+	bag := newGated(t)
+	a := submit(t, home.Site, bag.spec(5))
+	before := awaitRunning(t, home.Site, a.ID, 3)
+	var meanwhile []*gated
+	ends := map[string]*testbed.Site{a.ID: home.Site}
+	for i, b := range all {
+		next := all[(i+1)%len(all)].Site
+		b.End(syscall.SIGTERM)
+		other := newGated(t)
+		other.open(t)
+		ends[submit(t, next, other.spec(1)).ID] = next
+		meanwhile = append(meanwhile, other)
+		b.Start()
+		goOn(t, before, awaitRunning(t, home.Site, a.ID, 3))
+	}
+	bag.open(t)
+	for id, owner := range ends {
+		awaitEnd(t, owner, id)
+	}
+	bag.onceEach(t, 5)
+	for _, other := range meanwhile {
+		other.onceEach(t, 1)
+	}
+	must(t, testbed.AwaitEqualState(within(t), all[0].Site, all[1].Site, all[2].Site))
+}
+
+// goOn checks that the tasks that ran before are the same attempts now.
+func goOn(t *testing.T, before, after []testbed.Task) {
+	t.Helper()
+	for i, was := range before {
+		is := after[i]
+		if was.State == "running" && (is.Site != was.Site || is.Attempt != was.Attempt || is.Token != was.Token) {
+			t.Errorf("task %d was %+v and is %+v", i, was, is)
+		}
+	}
 }

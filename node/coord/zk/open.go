@@ -279,15 +279,18 @@ func (l *Log) enlist(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if string(n.data) != string(mine) && l.succeeds(n.data) {
+	if string(n.data) == string(mine) {
+		return nil
+	}
+	if err = l.applyAll(ctx); err != nil { // the key may have been replaced after the last snapshot here
+		return err
+	}
+	if l.succeeds(n.data) {
 		_, err = l.c.write(ctx, l.c.set(tree.MembersPath+"/"+l.cfg.Site, mine, n.stat.Version))
 		return err
 	}
-	if string(n.data) != string(mine) {
-		return fmt.Errorf("join: %w: %s%s/%s is another node: site %s runs with another data directory; choose another name",
-			coord.ErrJoinRefused, l.c.root, tree.MembersPath, l.cfg.Site, l.cfg.Site)
-	}
-	return nil
+	return fmt.Errorf("join: %w: %s%s/%s is another node: site %s runs with another data directory; choose another name",
+		coord.ErrJoinRefused, l.c.root, tree.MembersPath, l.cfg.Site, l.cfg.Site)
 }
 
 // succeeds reports whether the federation has this node in the place of a site's former one, whose record this is: its

@@ -238,15 +238,7 @@ func TestBan(t *testing.T) {
 		t.Fatal("b was expelled by one of three")
 	}
 	w.must("c", &command.Motion{What: command.MotionBan, Site: "b"}) // who proposes the same votes for it
-	lease := w.s.params.LeaseMs + w.s.params.MarginMs
-	w.pass(lease - 1) // as long as that may run, its tasks may, too
-	if dying := w.s.Dying(); dying != 3 {
-		t.Errorf("%d of its tasks wait for the end of its lease", dying)
-	}
-	w.pass(1)
-	if len(w.s.Assignments("b")) != 0 {
-		t.Error("its tasks are still there")
-	}
+	w.endsWithLease("b", 3)
 	w.voters("a", "c")
 	if r := w.apply(w.registration("b", nil, nil))[0]; r.Code != command.Banned {
 		t.Errorf("it registers: %v", r.Code)
@@ -260,6 +252,20 @@ func TestBan(t *testing.T) {
 	w.register("b")
 	w.voters("a", "c")
 	w.check()
+}
+
+// endsWithLease checks that n tasks of others, which a site ran that was given up in the last entry, are started
+// elsewhere once its lease must be over, and not before.
+func (w *world) endsWithLease(site string, n int) {
+	w.t.Helper()
+	w.pass(w.s.params.LeaseMs + w.s.params.MarginMs - 1)
+	if dying := w.s.Dying(); dying != n {
+		w.t.Fatalf("%d of its tasks wait for the end of its lease, not %d", dying, n)
+	}
+	w.pass(1)
+	if left := w.s.Assignments(site); len(left) != 0 {
+		w.t.Fatalf("its tasks are still there: %+v", left)
+	}
 }
 
 // Nobody is left out of deciding by being the last one who does.
@@ -335,9 +341,7 @@ func TestRebind(t *testing.T) {
 	w.submit("a", w.job("a", 2))
 	w.must("a", &command.Motion{What: command.MotionRebind, Site: "c", Key: w.public("c2")})
 	w.must("b", &command.Motion{What: command.MotionRebind, Site: "c", Key: w.public("c2")})
-	if len(w.s.Assignments("c")) != 0 {
-		t.Error("the former holder's tasks are still there")
-	}
+	w.endsWithLease("c", 2)
 	if r := w.apply(w.registration("c", nil, nil))[0]; r.Code != command.NameTaken {
 		t.Errorf("the former key registers: %v", r.Code)
 	}

@@ -77,15 +77,15 @@ func (s *State) rekey(c *command.Rekey, at roster.Moment) command.Code {
 	return code
 }
 
-// handOver has a site's next directory begin afresh: whoever runs there has no key any more, as if its lease had ended.
+// handOver has a site's next directory begin afresh: whoever runs there has no key any more, and renews no lease.
 func (s *State) handOver(x *site) {
 	if x == nil {
 		return
 	}
+	x.boots = [][16]byte{unknownBoot} // the next directory remembers none
 	if x.present() {
 		s.away(x, SiteGone)
 	}
-	x.boots = [][16]byte{unknownBoot} // the next directory remembers none
 }
 
 // canPropose refuses a motion that could not be done now, by more than the roster.

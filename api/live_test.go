@@ -212,16 +212,15 @@ func TestRevokeOneself(t *testing.T) {
 
 // What another site's broker answers to a token ends with it, too.
 func TestRevokedWhileAnotherBrokerAnswers(t *testing.T) {
-	owner := newFake("site-2")
-	owner.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) { return make(patientLog), nil }
-	there := serve(t, owner, Config{})
-	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
+	executor := newFake("site-2")
+	executor.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) { return make(patientLog), nil }
+	there := serve(t, executor, Config{})
 	f := newFake("site-1")
-	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(there), Role: "owner"}
+	f.elseErr = &node.ElsewhereError{Site: "site-2", Peer: peerOf(there), Role: "executor"}
 	g := newGuarded(t)
 	g.Server = serve(t, f, Config{Access: g.store})
-	h := &holder{g, g.create(access.User, time.Time{}), g.store.List()[1].ID}
-	res, err := h.do("GET", "/v1/jobs/site-2.1/logs?follow=true", "", nil)
+	h := &holder{g, g.create(access.Operator, time.Time{}), g.store.List()[1].ID}
+	res, err := h.do("GET", "/v1/jobs/site-1.1/logs?follow=true", "", nil)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%v %v", res, err)
 	}

@@ -85,8 +85,12 @@ func TestTokensAreTheOperators(t *testing.T) {
 	for _, role := range []access.Role{access.ReadOnly, access.User} {
 		token := g.create(role, time.Time{})
 		for _, r := range [][2]string{
-			{"GET", "/v1/tokens"}, {"HEAD", "/v1/tokens"}, {"POST", "/v1/tokens"}, {"DELETE", "/v1/tokens/" + id},
-			{"GET", "/v1/tokens/" + id}, {"GET", "/v1/tokens/"},
+			{"GET", "/v1/tokens"},
+			{"HEAD", "/v1/tokens"},
+			{"POST", "/v1/tokens"},
+			{"DELETE", "/v1/tokens/" + id},
+			{"GET", "/v1/tokens/" + id},
+			{"GET", "/v1/tokens/"},
 		} {
 			w := g.as(token, r[0], r[1], `{"name":"x","role":"operator"}`)
 			g.refused(string(role)+" "+r[0]+" "+r[1], w, http.StatusForbidden, "forbidden")

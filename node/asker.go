@@ -36,11 +36,11 @@ func AskerOf(ctx context.Context) Asker {
 type Sight int
 
 const (
-	// SeesNothing: the job is another user's of the same site.
+	// SeesNothing is for a job that is another user's of the same site.
 	SeesNothing Sight = iota
-	// SeesOutline: state, reason, site, counts, times and needs, of a job that is another site's than the asker's.
+	// SeesOutline is for state, reason, site, counts, times and needs, of a job that is another site's than the asker's.
 	SeesOutline
-	// SeesAll: the job is the asker's, who may end it, too.
+	// SeesAll is for a job that is the asker's, who may end it, too.
 	SeesAll
 )
 

@@ -38,7 +38,8 @@ type Sight int
 const (
 	// SeesNothing is for a job that is another user's of the same site.
 	SeesNothing Sight = iota
-	// SeesOutline is for state, reason, site, counts, times and needs, of a job that is another site's than the asker's.
+	// SeesOutline is for state, reason, site, counts, times and needs, of a job that is another site's than the
+	// asker's.
 	SeesOutline
 	// SeesAll is for a job that is the asker's, who may end it, too.
 	SeesAll

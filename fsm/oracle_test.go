@@ -186,8 +186,9 @@ func (s *State) ownMachine(m *machine, owner *site, seq uint64) *machine {
 	return m
 }
 
-// oracle applies a batch to a copy of the state, matching as decide says, and returns what is live afterwards.
-func (s *State) oracle(t *rapid.T, b *command.Batch) string {
+// oracle applies a batch to a copy of the state, matching as decide says, and returns what is live afterwards, and the
+// commands' results. It takes no steps into account: what a cancellation frees, it frees at once.
+func (s *State) oracle(t *rapid.T, b *command.Batch) (live string, results []command.Result) {
 	var buf bytes.Buffer
 	if err := s.freeze().Write(&buf); err != nil {
 		t.Fatal(err)
@@ -202,7 +203,7 @@ func (s *State) oracle(t *rapid.T, b *command.Batch) string {
 	c.depart()
 	c.expire()
 	for i := range b.Commands {
-		c.execute(&b.Commands[i], b.Elapsed)
+		results = append(results, c.execute(&b.Commands[i], b.Elapsed))
 	}
 	c.beginWaits()
 	c.flushWaits(false)
@@ -214,7 +215,7 @@ func (s *State) oracle(t *rapid.T, b *command.Batch) string {
 		j := c.jobs.Get(seq)
 		c.assign(c.taskOf(c.sites[j.owner].findLane(j.class), seq), m)
 	}
-	return c.lives()
+	return c.lives(), results
 }
 
 // lives prints every live attempt.

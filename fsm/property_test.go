@@ -326,9 +326,11 @@ func (m *model) send(given ...command.Command) []command.Result {
 	m.next = nil
 	b := &command.Batch{Term: m.w.term, Elapsed: m.w.base, Commands: cmds}
 	m.expectQuotas(b)
-	want, asked := "", m.w.s.params.FixedOrder && !m.w.s.unfinished()
+	var want string
+	var results []command.Result
+	asked := m.w.s.params.FixedOrder && !m.w.s.unfinished()
 	if asked {
-		want = m.w.s.oracle(m.t, b)
+		want, results = m.w.s.oracle(m.t, b)
 	}
 	var after func()
 	if m.alone {
@@ -341,6 +343,9 @@ func (m *model) send(given ...command.Command) []command.Result {
 	if m.alone {
 		after()
 		return got[len(cmds)-len(given):]
+	}
+	for i, r := range results { // what is full until later entries have done the rest refuses jobs that the oracle takes
+		asked = asked && r.Code == got[i].Code && slices.Equal(r.Jobs, got[i].Jobs)
 	}
 	m.entries = append(m.entries, b)
 	var twice []command.Command

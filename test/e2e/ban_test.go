@@ -33,13 +33,7 @@ func TestBan(t *testing.T) {
 		}
 		return err
 	})
-	await(t, "its broker says why it waits", func() error {
-		if err := banned.Ready(t.Context()); err == nil ||
-			!strings.Contains(err.Error(), "expelled") && !strings.Contains(err.Error(), "banned") {
-			return fmt.Errorf("/readyz: %w", err)
-		}
-		return nil
-	})
+	saysItIsExpelled(t, banned)
 	if _, err := owner.Invite(within(t), banned.Name); err == nil {
 		t.Error("it was invited again")
 	}
@@ -64,5 +58,34 @@ func TestBan(t *testing.T) {
 	defer cancel()
 	must(t, testbed.Await(ctx, "it is back", func() error { return banned.Ready(ctx) }))
 	awaitEnd(t, banned, submit(t, banned, testbed.Spec{Command: []string{"true"}}).ID)
+	agree(t, fed)
+}
+
+func saysItIsExpelled(t *testing.T, s *testbed.Site) {
+	t.Helper()
+	await(t, "the broker of "+s.Name+" says why it waits", func() error {
+		if err := s.Ready(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "expelled") && !strings.Contains(err.Error(), "banned") {
+			return fmt.Errorf("/readyz: %w", err)
+		}
+		return nil
+	})
+}
+
+// TestAwayWhileItsInviterWasBanned: a site whose broker is down while the electors expel the one that had invited it
+// comes back all the same: whom it knows tells it who the members are.
+func TestAwayWhileItsInviterWasBanned(t *testing.T) {
+	t.Parallel()
+	fed := start(t, 5, 1)
+	inviter, others, away := fed.Sites[0], fed.Sites[1:4], fed.Sites[4] // the first one has invited all
+	must(t, away.Kill())
+	must(t, others[0].Propose(within(t), "ban", inviter.Name, others[1:]...))
+	saysItIsExpelled(t, inviter)
+	must(t, fed.Restart(within(t), away))
+	awaitEnd(t, away, submit(t, away, testbed.Spec{Command: []string{"true"}, Count: 8}).ID)
+	must(t, testbed.AwaitEqualState(within(t), fed.Sites[1:]...))
+
+	must(t, away.Propose(within(t), "unban", inviter.Name, others[:2]...))
+	await(t, "it is back", func() error { return inviter.Ready(t.Context()) })
 	agree(t, fed)
 }

@@ -61,6 +61,18 @@ func TestBan(t *testing.T) {
 	agree(t, fed)
 }
 
+// awaitVoters waits until so many vote on the log: the log's voters follow the electors once those have caught up.
+func awaitVoters(t *testing.T, s *testbed.Site, n int) {
+	t.Helper()
+	await(t, fmt.Sprint(n, " voters"), func() error {
+		st, err := s.Status(t.Context())
+		if err == nil && len(st.Voters) != n {
+			err = fmt.Errorf("%v vote", st.Voters)
+		}
+		return err
+	})
+}
+
 func saysItIsExpelled(t *testing.T, s *testbed.Site) {
 	t.Helper()
 	await(t, "the broker of "+s.Name+" says why it waits", func() error {
@@ -77,7 +89,8 @@ func saysItIsExpelled(t *testing.T, s *testbed.Site) {
 func TestAwayWhileItsInviterWasBanned(t *testing.T) {
 	t.Parallel()
 	fed := start(t, 5, 1)
-	inviter, others, away := fed.Sites[0], fed.Sites[1:4], fed.Sites[4] // the first one has invited all
+	inviter, others, away := fed.Sites[0], fed.Sites[1:4], fed.Sites[4] // the first one has invited all, and leads
+	awaitVoters(t, inviter, 5)
 	must(t, away.Kill())
 	must(t, others[0].Propose(within(t), "ban", inviter.Name, others[1:]...))
 	saysItIsExpelled(t, inviter)

@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestUsersOfASite: two users of one site, its operator, and the operator of another one. Each sees and ends what is
+// theirs, by the command line alone, and the site's record says who did what.
+func TestUsersOfASite(t *testing.T) {
+	t.Parallel()
+	fed := start(t, 2, 2)
+	here, there := fed.Sites[0], fed.Sites[1]
+	operator := []string{"--addr", here.URL.String(), "--token-file", here.TokenFile()}
+	elsewhere := []string{"--addr", there.URL.String(), "--token-file", there.TokenFile()}
+	as := func(user string) []string {
+		file := filepath.Join(t.TempDir(), user)
+		wantCommand(t, 0, []string{"role user"}, append(operator, "token", "create", user, "--out", file)...)
+		return []string{"--addr", here.URL.String(), "--token-file", file}
+	}
+	alice, bob := as("alice"), as("bob")
+	code, out := command(t, append(alice, "submit", "--name", "hers", "--", "sleep", "1000")...)
+	id := regexp.MustCompile(regexp.QuoteMeta(here.Name) + `\.\d+`).FindString(out)
+	if code != 0 || id == "" {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	wantCommand(t, 0, []string{id, "hers"}, append(alice, "jobs")...)
+	wantCommand(t, 0, []string{"sleep", "alice"}, append(operator, "job", id, "-o", "json")...)
+	for _, args := range [][]string{{"job", id}, {"tasks", id}, {"logs", id}, {"cancel", id}} {
+		wantCommand(t, 5, []string{"not-owner"}, append(bob, args...)...)
+	}
+	for who, args := range map[string][]string{"bob": bob, "another site": elsewhere} {
+		if _, out := command(t, append(args, "jobs", "-o", "json")...); strings.Contains(out, "hers") || strings.Contains(out, "alice") {
+			t.Errorf("%s is told:\n%s", who, out)
+		}
+	}
+	wantCommand(t, 0, []string{id, `"outline": true`}, append(elsewhere, "job", id, "-o", "json")...)
+	wantCommand(t, 5, []string{"not-owner", here.Name}, append(elsewhere, "cancel", id)...)
+	wantCommand(t, 0, nil, append(alice, "cancel", id)...)
+	wantCommand(t, 5, []string{"forbidden"}, append(alice, "audit")...)
+	wantCommand(t, 0, []string{"alice", "bob", "403", "POST /v1/jobs"}, append(operator, "audit", "who", id)...)
+}

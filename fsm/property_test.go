@@ -344,7 +344,7 @@ func (m *model) send(given ...command.Command) []command.Result {
 		after()
 		return got[len(cmds)-len(given):]
 	}
-	for i, r := range results { // what is full until later entries have done the rest refuses jobs that the oracle takes
+	for i, r := range results { // what is full until later entries did the rest refuses jobs that the oracle takes
 		asked = asked && r.Code == got[i].Code && slices.Equal(r.Jobs, got[i].Jobs)
 	}
 	m.entries = append(m.entries, b)

@@ -34,13 +34,7 @@ func votersOn(t *testing.T, n int, backend []string) (all []*solo.Broker, gossip
 		gossip = append(gossip, solo.FreeAddress(t))
 		all = append(all, solo.New(t, fmt.Sprintf("site-%d", i+1), slices.Concat(way, backend, []string{"--cores", "1", "--gossip", gossip[i]})...))
 	}
-	all[0].Await("all vote", func() error {
-		st, err := all[0].Status(t.Context())
-		if err == nil && len(st.Voters) != n {
-			err = fmt.Errorf("voters are %v", st.Voters)
-		}
-		return err
-	})
+	awaitVoters(t, all[0].Site, n)
 	return all, gossip
 }
 

@@ -26,6 +26,19 @@ func NewSecretFile(path string) (*SecretFile, error) {
 	return &SecretFile{file}, nil
 }
 
+// ShowSecret prints a secret that is told once, alone for people and pipes, or all of v, in which it stands, in the
+// format asked for. It is empty where a file has it: people are shown nothing then.
+func (a *App) ShowSecret(secret string, v any) error {
+	if a.Format != "table" {
+		return a.Show(v, nil)
+	}
+	if secret == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(a.Out, secret)
+	return err
+}
+
 // Keep writes a secret and closes the file, or removes it if there is none. remedy is what to do if it is lost.
 func (f *SecretFile) Keep(secret, remedy string, err error) error {
 	if err != nil {

@@ -2,7 +2,6 @@ package membercmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"time"
@@ -85,20 +84,9 @@ func invite(ctx context.Context, a *cli.App, in wire.InviteRequest, out string) 
 	if file != nil {
 		v.Token = "" // it is in the file only
 	}
-	if err = showInvited(a, v); err == nil {
+	if err = a.ShowSecret(v.Token, v); err == nil {
 		noteInvited(a, v, out)
 	}
-	return err
-}
-
-func showInvited(a *cli.App, v wire.Invited) error {
-	if a.Format != "table" {
-		return a.Show(v, nil)
-	}
-	if v.Token == "" {
-		return nil
-	}
-	_, err := fmt.Fprintln(a.Out, v.Token)
 	return err
 }
 

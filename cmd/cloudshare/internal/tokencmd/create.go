@@ -2,7 +2,6 @@ package tokencmd
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func create(ctx context.Context, a *cli.App, in wire.TokenRequest, out string) e
 	if file != nil {
 		made.Text = "" // it is in the file only
 	}
-	if err = show(a, made); err != nil {
+	if err = a.ShowSecret(made.Text, made); err != nil {
 		return err
 	}
 	holder := made.User
@@ -83,16 +82,4 @@ func create(ctx context.Context, a *cli.App, in wire.TokenRequest, out string) e
 	a.Note("%s (%s) is a token of %s, role %s, %s. It is a secret: send it to its user alone.",
 		made.ID, cli.Cell(made.Name), holder, made.Role, until)
 	return nil
-}
-
-// show prints the text alone, for people and pipes.
-func show(a *cli.App, made wire.NewToken) error {
-	if a.Format != "table" {
-		return a.Show(made, nil)
-	}
-	if made.Text == "" {
-		return nil
-	}
-	_, err := fmt.Fprintln(a.Out, made.Text)
-	return err
 }

@@ -248,7 +248,8 @@ func TestWatchedReasons(t *testing.T) {
 		with func(*kube.Watchdog)
 		want string
 	}{
-		"no image": {func(w *kube.Watchdog) { w.Image = "127.0.0.1:1/cloudshare:1" }, "the watchdog's image: ErrImagePull"},
+		// The kubelet says ErrImagePull and ImagePullBackOff in turns, and what failed in both.
+		"no image": {func(w *kube.Watchdog) { w.Image = "127.0.0.1:1/cloudshare:1" }, "failed to pull"},
 		"no way":   {func(w *kube.Watchdog) { w.URL = "http://127.0.0.1:1" }, "its watchdog waits for an answer of this site's broker"},
 		"not it":   {func(w *kube.Watchdog) { w.Image = cluster.Image }, "the watchdog cannot be put into its pod"},
 	} {

@@ -54,7 +54,7 @@ run: build ## start three sites on this machine with a sample workload to watch
 # The race detector makes long computations several times slower: under it these
 # play fewer cases, and once more without it all.
 RACED_UNIT   = -- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m $(UNIT)
-RACED_SYSTEM = -- $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE_SYSTEM) -timeout 12m $(SYSTEM)
+RACED_SYSTEM = --system $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE_SYSTEM) -timeout 12m $(SYSTEM)
 COMPUTED     = -- $(GO) test -json -timeout 20m ./fsm ./node/sim ./node/sim/study \
 	-- $(GO) test -json -timeout 20m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog
 
@@ -80,23 +80,23 @@ test-short: need-go bin/tools/testsum ## run the packages' own tests, without th
 .PHONY: test-container
 test-container: need-root need-engines image bin/tools/testsum ## run tasks in containers of a real dockerd and Podman (root)
 	@CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" bin/tools/testsum \
-		-- $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 30m ./executor/container/... \
-		-- $(GO) test -json -tags container -count=1 -timeout 20m ./test/container/...
+		--system $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 30m ./executor/container/... \
+		--system $(GO) test -json -tags container -count=1 -timeout 20m ./test/container/...
 
 # One federation is attacked by all tests, and must be as before after each.
 .PHONY: test-attacks
 test-attacks: need-go need-openssl bin/tools/testsum ## attack a real federation as outsiders and as hostile members
-	@bin/tools/testsum -- $(GO) test -json -tags attacks -count=1 -timeout 8m ./test/attacks
+	@bin/tools/testsum --system $(GO) test -json -tags attacks -count=1 -timeout 8m ./test/attacks
 
 # Operators of sites that share a switch, and nothing else, type what the guides say.
 .PHONY: test-operators
 test-operators: need-root need-go need-ip build bin/tools/testsum ## have operators found, join, expel and come back at machines of their own (root)
-	@bin/tools/testsum -- $(GO) test -json -tags operators -count=1 -timeout 5m ./test/operators
+	@bin/tools/testsum --system $(GO) test -json -tags operators -count=1 -timeout 5m ./test/operators
 
 # The pages are looked at in Debian's chromium (CHROMIUM= names another one).
 .PHONY: test-web
 test-web: need-chromium build bin/tools/testsum ## look at the web pages in a headless Chromium
-	@CHROMIUM=$(CHROMIUM) bin/tools/testsum -- $(GO) -C test/web test -json -count=1 -timeout 15m ./...
+	@CHROMIUM=$(CHROMIUM) bin/tools/testsum --system $(GO) -C test/web test -json -count=1 -timeout 15m ./...
 
 # A real ensemble of three on loopback, from the files of Debian's package; then
 # whole federations on one server.
@@ -105,10 +105,10 @@ ZK_ADDRESSES := TestWrongAdvertise|TestFounderWaits|TestNameThatIsNotFound|TestT
 .PHONY: test-zk
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
 	@bin/tools/testsum \
-		-- $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 15m ./node/coord/zk/... \
-		-- $(GO) test -json -count=1 -parallel $(BESIDE_SYSTEM) -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
-		-- $(GO) test -json -tags zookeeper -count=1 -parallel $(BESIDE_SYSTEM) -timeout 10m -run '$(ZK_ADDRESSES)' ./test/e2e -coordination zookeeper \
-		-- $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
+		--system $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 15m ./node/coord/zk/... \
+		--system $(GO) test -json -count=1 -parallel $(BESIDE_SYSTEM) -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
+		--system $(GO) test -json -tags zookeeper -count=1 -parallel $(BESIDE_SYSTEM) -timeout 10m -run '$(ZK_ADDRESSES)' ./test/e2e -coordination zookeeper \
+		--system $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
 
 # A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by
 # .ci/kube, started and ended by the tests themselves. What takes longest begins first.
@@ -118,7 +118,7 @@ KUBE_BIN  = $(or $(CLOUDSHARE_KUBE_BIN),$(shell bash .ci/kube path))
 test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart and the manifests on a real Kubernetes (root)
 	@bash .ci/kube end # of an earlier run
 	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
-		bin/tools/testsum -- $(GO) test -json -tags kube -count=1 -timeout 30m $(KUBE)
+		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m $(KUBE)
 
 .PHONY: test-slowfs
 test-slowfs: need-root need-fuse ## check the slow disk of the figures and of chaos on a real mount (root)

@@ -49,8 +49,8 @@ func none(ctx context.Context, e *engines.Engine) error {
 	return err
 }
 
-// death returns what asks the kernel whether the first process of e's only task is dead: the engine itself may hang, and
-// hears of a death late where the machine is busy.
+// death returns what asks the kernel whether the first process of e's only task is dead: the engine itself may hang,
+// and hears of a death late where the machine is busy.
 func death(t *testing.T, e *engines.Engine) func() bool {
 	t.Helper()
 	var listed []struct{ ID string }

@@ -2,9 +2,15 @@
 // reader needs (one line a package, the output of what failed) and ends with
 // one line that shows that tests ran: "N passed, N failed, N skipped".
 //
-// Usage: testsum [-v] -- go test -json … [-- go test -json …]
+// Usage: testsum -- go test -json … [-- go test -json …] [--system go test -json …]
 //
-// It exits 1 when a command failed, a test failed, or none ran at all.
+// It exits 1 when a command failed, a test failed, or none ran at all. Up to three failed
+// tests of a --system command are left, not failed, where TESTSUM_AGAIN names a folder:
+//
+//	testsum again FOLDER
+//
+// runs them once more, by themselves, and exits 1 when one fails again. Tests that raced,
+// panicked or did not end get no second run.
 package main
 
 import (
@@ -16,6 +22,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "again" {
+		os.Exit(runAgain(os.Args[2], os.Stdout))
+	}
 	cmds := split(os.Args[1:])
 	if len(cmds) == 0 {
 		fmt.Fprintln(os.Stderr, "usage: testsum -- go test -json PACKAGES [-- COMMAND …]")
@@ -25,25 +34,34 @@ func main() {
 }
 
 // run executes all commands even when one fails, so that one run shows every fault.
-func run(cmds [][]string, out io.Writer) int {
+func run(cmds []command, out io.Writer) int {
 	began := time.Now()
-	sum, broken := newSummary(out), false
-	for _, args := range cmds {
-		if err := runOne(args, sum); err != nil {
-			fmt.Fprintf(out, "%s: %v\n", args[0], err)
+	all, broken := newSummary(out), false
+	for _, cmd := range cmds {
+		sum := newSummary(out)
+		err := runOne(cmd.args, sum, func(*execCmd) {})
+		if err != nil {
+			fmt.Fprintf(out, "%s: %v\n", cmd.args[0], err)
+		}
+		if (err != nil || !sum.clean()) && !keep(cmd, sum, out) {
 			broken = true
 		}
+		all.add(sum)
 	}
-	sum.close(time.Since(began))
-	if broken || !sum.ok() {
+	all.close(time.Since(began))
+	if broken || all.passed == 0 {
 		return 1
 	}
 	return 0
 }
 
-func runOne(args []string, sum *summary) error {
+// execCmd is what a caller of runOne may change before it starts.
+type execCmd = exec.Cmd
+
+func runOne(args []string, sum *summary, change func(*execCmd)) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
+	change(cmd)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("open pipe: %w", err)
@@ -58,21 +76,21 @@ func runOne(args []string, sum *summary) error {
 	return readErr
 }
 
-// split cuts the arguments into commands at each "--".
-func split(args []string) [][]string {
-	var cmds [][]string
+// split cuts the arguments into commands at each "--" and "--system".
+func split(args []string) []command {
+	var cmds []command
 	for _, a := range args {
 		switch {
-		case a == "--":
-			cmds = append(cmds, nil)
+		case a == "--" || a == "--system":
+			cmds = append(cmds, command{system: a == "--system"})
 		case len(cmds) > 0:
-			cmds[len(cmds)-1] = append(cmds[len(cmds)-1], a)
+			cmds[len(cmds)-1].args = append(cmds[len(cmds)-1].args, a)
 		default:
 			return nil
 		}
 	}
 	for _, c := range cmds {
-		if len(c) == 0 {
+		if len(c.args) == 0 {
 			return nil
 		}
 	}

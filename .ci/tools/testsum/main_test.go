@@ -22,7 +22,7 @@ func summarize(t *testing.T, events string) (code int, out string) {
 	t.Helper()
 	t.Setenv("TESTSUM_SAY", events)
 	var b strings.Builder
-	code = run([][]string{{os.Args[0], "say"}}, &b)
+	code = run([]command{{args: []string{os.Args[0], "say"}}}, &b)
 	return code, b.String()
 }
 
@@ -78,8 +78,8 @@ func TestNothingRanFails(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	got := split([]string{"--", "go", "test", "--", "true"})
-	if len(got) != 2 || got[0][1] != "test" || got[1][0] != "true" {
-		t.Fatalf("split: %q", got)
+	if len(got) != 2 || got[0].args[1] != "test" || got[1].args[0] != "true" {
+		t.Fatalf("split: %v", got)
 	}
 	for _, bad := range [][]string{nil, {"go"}, {"--"}, {"--", "--", "x"}} {
 		if split(bad) != nil {

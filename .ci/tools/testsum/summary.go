@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,6 +27,8 @@ type summary struct {
 	passed, failed, skipped int
 	badPackages             []string
 	failedTests             []string
+	failedTops, passedTops  []string                    // top-level tests, by name
+	grave                   bool                        // one raced, panicked or did not end
 	output                  map[string]*strings.Builder // package + " " + test
 }
 
@@ -63,6 +66,7 @@ func (s *summary) take(e event) {
 			s.output[key] = b
 		}
 		b.WriteString(e.Output)
+		s.grave = s.grave || strings.Contains(e.Output, "WARNING: DATA RACE") || strings.HasPrefix(e.Output, "panic: ")
 	case "build-output":
 		fmt.Fprint(s.out, e.Output)
 	case "pass", "fail", "skip":
@@ -79,11 +83,17 @@ func (s *summary) endTest(e event, key string) {
 	switch e.Action {
 	case "pass":
 		s.passed++
+		if !strings.Contains(e.Test, "/") {
+			s.passedTops = append(s.passedTops, e.Test)
+		}
 	case "skip":
 		s.skipped++
 	case "fail":
 		s.failed++
 		s.failedTests = append(s.failedTests, key+s.firstWords(key))
+		if !strings.Contains(e.Test, "/") {
+			s.failedTops = append(s.failedTops, e.Test)
+		}
 		s.show(key)
 	}
 }
@@ -131,6 +141,7 @@ func (s *summary) showUnfinished(pkg string) {
 	for key := range s.output {
 		if strings.HasPrefix(key, pkg+" ") && key != pkg+" " {
 			s.failed++
+			s.grave = true
 			s.failedTests = append(s.failedTests, key+" (did not end)")
 			s.show(key)
 			delete(s.output, key)
@@ -146,7 +157,24 @@ func (s *summary) show(key string) {
 
 // ok: something ran, and nothing failed.
 func (s *summary) ok() bool {
-	return s.failed == 0 && len(s.badPackages) == 0 && s.passed > 0
+	return s.clean() && s.passed > 0
+}
+
+func (s *summary) clean() bool { return s.failed == 0 && len(s.badPackages) == 0 }
+
+// tops returns the failed top-level tests; none if a package failed without one.
+func (s *summary) tops() []string {
+	if len(s.failedTops) < len(s.badPackages) {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(s.failedTops)))
+}
+
+// add counts what other has counted.
+func (s *summary) add(other *summary) {
+	s.passed, s.failed, s.skipped = s.passed+other.passed, s.failed+other.failed, s.skipped+other.skipped
+	s.badPackages = append(s.badPackages, other.badPackages...)
+	s.failedTests = append(s.failedTests, other.failedTests...)
 }
 
 func (s *summary) close(took time.Duration) {

@@ -114,10 +114,17 @@ func (b *Broker) Propose(ctx context.Context, c *command.Motion) (node.Motion, e
 	if err := c.Validate(); err != nil {
 		return node.Motion{}, &node.RosterError{Doing: doing, Code: command.OutOfRange, Why: err.Error()}
 	}
-	if c.What == command.MotionPolicy {
+	switch c.What {
+	case command.MotionPolicy:
 		if err := b.canSetParams(*c.Params); err != nil {
 			return node.Motion{}, err
 		}
+	case command.MotionBan:
+		if err := b.canExpel(c.Site); err != nil {
+			return node.Motion{}, err
+		}
+	case command.MotionAdmit, command.MotionElector, command.MotionNoElector, command.MotionUnban, command.MotionRebind,
+		command.MotionForget:
 	}
 	r, err := b.decide(ctx, doing, c)
 	if err != nil {
@@ -132,6 +139,11 @@ func (b *Broker) Vote(ctx context.Context, motion string, yes bool) (node.Motion
 	number, err := b.motionNumber(motion)
 	if err != nil {
 		return node.Motion{}, err
+	}
+	if m, err := b.Motion(number); err == nil && yes && m.State == "open" && m.Kind == command.MotionBan.String() {
+		if err := b.canExpel(m.Site); err != nil {
+			return node.Motion{}, err
+		}
 	}
 	if _, err = b.decide(ctx, fmt.Sprintf("vote on motion %d", number), &command.Vote{Motion: number, Yes: yes}); err != nil {
 		return node.Motion{}, err

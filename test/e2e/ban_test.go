@@ -102,3 +102,28 @@ func TestAwayWhileItsInviterWasBanned(t *testing.T) {
 	await(t, "it is back", func() error { return inviter.Ready(t.Context()) })
 	agree(t, fed)
 }
+
+// TestLeaderExpelledEarly: electors expel the leader as soon as it has let them in, when hardly anybody votes on the
+// log yet. They hear that it has to wait, and the federation goes on in the end, without it.
+func TestLeaderExpelledEarly(t *testing.T) {
+	t.Parallel()
+	fed := start(t, 4, 1)
+	leader, others := fed.Sites[0], fed.Sites[1:]
+	refused := 0
+	await(t, "the leader is expelled", func() error {
+		err := others[0].Propose(t.Context(), "ban", leader.Name, others[1:]...)
+		if err != nil && !strings.Contains(err.Error(), "no quorum") {
+			t.Fatal(err)
+		}
+		if err != nil {
+			refused++
+		}
+		return err
+	})
+	t.Logf("refused %d times", refused)
+	saysItIsExpelled(t, leader)
+	for _, s := range others {
+		awaitEnd(t, s, submit(t, s, testbed.Spec{Command: []string{"true"}, Count: 4}).ID)
+	}
+	must(t, testbed.AwaitEqualState(within(t), others...))
+}

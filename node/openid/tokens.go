@@ -43,7 +43,7 @@ func New(c Config, own *access.Store) *Tokens {
 
 // Find returns what the text of a token stands for. Its errors are those of access.Store and *access.Refusal.
 func (t *Tokens) Find(text string) (access.Token, error) {
-	if text = strings.TrimSpace(text); !looksLike(text) {
+	if text = strings.TrimSpace(text); !LooksLike(text) {
 		return t.Store.Find(text)
 	}
 	hash := sha256.Sum256([]byte(text))

@@ -21,8 +21,8 @@ const Leeway = time.Minute
 // maxText is the length of the longest token that is looked at, in bytes.
 const maxText = 16 << 10
 
-// looksLike reports whether a text may be a JWT: a token of the broker has no dots.
-func looksLike(text string) bool {
+// LooksLike reports whether a text may be a JWT: a token of the broker has no dots.
+func LooksLike(text string) bool {
 	return strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") == 2
 }
 

@@ -35,6 +35,8 @@ func (a *Auth) challenged(err error) error {
 		return err
 	}
 	own := *p
-	own.Challenge = a.challenge
+	if own.Challenge = a.challenge; a.challenge != "" {
+		own.Detail += "; or log in at the site's identity provider: cloudshare login"
+	}
 	return &own
 }

@@ -33,11 +33,13 @@ type keys struct {
 	client *http.Client
 	now    func() time.Time
 
-	mu      sync.Mutex // held while the provider is asked: one question answers all who wait
-	known   []jose.JSONWebKey
-	fetched time.Time // when known was
-	asked   time.Time // when the provider was asked last
-	failed  error     // why that failed; nil if it did not
+	asking sync.Mutex // held while the provider is asked: one question answers all who wait for it
+
+	mu      sync.Mutex
+	known   []jose.JSONWebKey // guarded by mu
+	fetched time.Time         // when known was; guarded by mu
+	asked   time.Time         // when the provider was asked last; guarded by mu
+	failed  error             // why that failed; nil if it did not; guarded by mu
 }
 
 func newKeys(issuer string, now func() time.Time) *keys {
@@ -47,27 +49,39 @@ func newKeys(issuer string, now func() time.Time) *keys {
 }
 
 // find returns the keys that may have signed under an ID; "" may be each. The error is errNoKey, or why the provider
-// could not be asked.
+// could not be asked. Whoever brings a key that is known does not wait for the provider's answer about another.
 func (k *keys) find(id string) ([]jose.JSONWebKey, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	found := k.matching(id)
-	age := k.now().Sub(k.fetched)
-	if len(found) > 0 && age < freshFor {
+	if found, fresh := k.look(id); fresh {
 		return found, nil
 	}
-	if k.now().Sub(k.asked) >= askEvery {
-		k.refresh()
-		found = k.matching(id)
-		age = k.now().Sub(k.fetched)
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	found, fresh := k.look(id) // somebody else may have asked meanwhile
+	if fresh {
+		return found, nil
 	}
+	k.refresh()
+	found, _ = k.look(id)
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	switch {
-	case len(found) > 0 && age < usableFor:
+	case len(found) > 0:
 		return found, nil
 	case k.failed != nil:
 		return nil, k.failed
 	}
 	return nil, errNoKey
+}
+
+// look returns the keys with an ID that may be used, and reports whether there are some that need not be asked for.
+func (k *keys) look(id string) (found []jose.JSONWebKey, fresh bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	age := k.now().Sub(k.fetched)
+	if age < usableFor {
+		found = k.matching(id)
+	}
+	return found, len(found) > 0 && age < freshFor
 }
 
 // matching returns the known keys with an ID. REQUIRES: k.mu held.
@@ -80,15 +94,30 @@ func (k *keys) matching(id string) (out []jose.JSONWebKey) {
 	return out
 }
 
-// refresh asks the provider. What was known stays if that fails. REQUIRES: k.mu held.
+// refresh asks the provider, unless that was done just now. What was known stays if it fails. REQUIRES: k.asking held.
 func (k *keys) refresh() {
-	k.asked = k.now()
+	if !k.due() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	known, err := k.fetch(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.failed = err; err == nil {
 		k.known, k.fetched = known, k.now()
 	}
+}
+
+// due reports whether the provider may be asked, and notes that it is.
+func (k *keys) due() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now().Sub(k.asked) < askEvery {
+		return false
+	}
+	k.asked = k.now()
+	return true
 }
 
 func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {

@@ -65,7 +65,7 @@ func startBroker(t *testing.T, p *provider) *broker {
 		}
 	})
 	b.await("the broker is ready", func() error {
-		res, err := http.Get(b.url + "/readyz") //nolint:noctx // bounded by await
+		res, err := http.Get(b.url + "/readyz")
 		if err != nil {
 			return err
 		}

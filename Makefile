@@ -142,6 +142,10 @@ bench-kube: need-root need-kube ## measure tasks a second and memory on a real K
 test-metrics: need-go ## have promtool check what /metrics shows, and the alerts
 	@command -v promtool >/dev/null || { echo "promtool is missing: install it (apt-get install prometheus)"; exit 1; }
 	@$(GO) test -tags promtool -run '^TestPromtool$$' -count=1 ./cmd/cloudshare/internal/daemon ./test/deploy
+# The provider is a library of the tests' own module.
+.PHONY: test-oidc
+test-oidc: build bin/tools/testsum ## log in at a real OpenID provider, and attack a broker with forged tokens
+	@bin/tools/testsum -- $(GO) -C test/oidc test -json -count=1 -timeout 10m ./...
 
 .PHONY: man
 man: build ## write the manual pages into bin/man
@@ -153,6 +157,7 @@ lint: need-go need-git tools ## check style, import arrows and house rules
 	@bin/tools/housecheck .
 	@bin/tools/apidoc -check $(API_DOC) $(OPENAPI)
 	@cd test/web && $(TOOLS)/golangci-lint run ./...
+	@cd test/oidc && $(TOOLS)/golangci-lint run ./...
 	@cd test/slowfs && $(TOOLS)/golangci-lint run --build-tags fuse ./...
 	@$(GO) -C .ci/tools vet ./...
 	@bin/tools/testsum -- $(GO) -C .ci/tools test -json ./... -- $(GO) -C test/slowfs test -json ./...
@@ -161,6 +166,7 @@ lint: need-go need-git tools ## check style, import arrows and house rules
 fmt: need-go tools ## format all Go files and sort their imports
 	@bin/tools/golangci-lint fmt ./...
 	@cd test/web && $(TOOLS)/golangci-lint fmt ./...
+	@cd test/oidc && $(TOOLS)/golangci-lint fmt ./...
 	@cd test/slowfs && $(TOOLS)/golangci-lint fmt ./...
 	@bin/tools/gofumpt -w .ci/tools
 
@@ -261,6 +267,7 @@ tidy-check: need-go ## check that go.mod and go.sum are tidy and the modules unc
 	@$(GO) mod tidy -diff
 	@$(GO) -C .ci/tools mod tidy -diff
 	@$(GO) -C test/web mod tidy -diff
+	@$(GO) -C test/oidc mod tidy -diff
 	@$(GO) -C test/slowfs mod tidy -diff
 	@$(GO) mod verify
 

@@ -50,6 +50,8 @@ type Config struct {
 	Contacts   Contacts // nil = nobody checks addresses
 	Access     Access   // nil = everybody may ask: for tests alone
 	Audit      Audit    // nil = no record is kept of who did what
+	// Challenge is what 401 says in WWW-Authenticate, after Bearer, of where to log in; "" = nothing.
+	Challenge string
 	// Peers brings the connections of other sites' brokers, each with a method PeerSite; DialPeer opens one to the
 	// broker of a site at its peer address, and fails if another one answers there. nil: there is no way to or from
 	// them.
@@ -117,7 +119,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	stop, metrics := s.transport.Stop, newMetrics(reg)
 	bodies := transport.NewBodies(cfg.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow)
 	read := reads.New(b, s.waiters, stop)
-	who := auth.New(cfg.Access)
+	who := auth.New(cfg.Access, cfg.Challenge)
 	s.pages = &pages{waiters: s.waiters, followers: s.followers, auth: who, bodies: bodies}
 	s.peers = peers.New(peers.Config{
 		Site: b.Site, Federation: cfg.Federation, Dial: cfg.DialPeer, Timeout: cfg.PeerTimeout,

@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/devfed"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/jobcmd"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/keycmd"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/logincmd"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/membercmd"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/simcmd"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/sitecmd"
@@ -43,7 +44,7 @@ under --wait: 10 failed, 11 cancelled, 12 lost; 13: wait --timeout has passed.`,
 		docsCommand(a), guideCommand(a), versionCommand(a),
 	}
 	commands = slices.Concat(commands, jobcmd.Commands(a), sitecmd.Commands(a), membercmd.Commands(a),
-		tokencmd.Commands(a), keycmd.Commands(a), statecmd.Commands(a))
+		tokencmd.Commands(a), logincmd.Commands(a), keycmd.Commands(a), statecmd.Commands(a))
 	a.SetUpRoot(root, commands...)
 	completer{a}.completeIDs(root)
 	return root

@@ -28,11 +28,14 @@ type Auth struct {
 	sessions *sessions
 	failures *failures
 	live     *live // nil: everybody may ask
+
+	challenge string
 }
 
-// New makes one for the tokens of a broker; nil lets everybody ask.
-func New(tokens Tokens) *Auth {
-	a := &Auth{tokens: tokens, sessions: newSessions(), failures: newFailures()}
+// New makes one for the tokens of a broker; nil lets everybody ask. The challenge tells whoever
+// brings none where to log in; it may be empty.
+func New(tokens Tokens, challenge string) *Auth {
+	a := &Auth{tokens: tokens, sessions: newSessions(), failures: newFailures(), challenge: challenge}
 	if a.On() {
 		a.live = newLive(tokens.ByID)
 		tokens.OnRevoke(a.live.check)
@@ -53,7 +56,7 @@ func (a *Auth) Admit(r *http.Request) (node.Asker, error) {
 	}
 	token, err := a.holder(r)
 	if err != nil {
-		return node.Asker{}, err
+		return node.Asker{}, a.challenged(err)
 	}
 	if need := Needed(r); !token.Role.Covers(need) {
 		return node.Asker{}, problem.New(http.StatusForbidden, "forbidden", "The token's role does not suffice",
@@ -95,6 +98,9 @@ func (a *Auth) find(r *http.Request, text string) (access.Token, error) {
 	if err == nil {
 		return token, nil
 	}
+	if p := refused(err); p != nil {
+		return access.Token{}, p
+	}
 	if !a.failures.note(r.RemoteAddr) {
 		p := problem.New(http.StatusTooManyRequests, "too-many-attempts", "Too many wrong tokens",
 			"more came from this address within a second than are looked at: wait, and send the right one")
@@ -108,6 +114,10 @@ func (a *Auth) find(r *http.Request, text string) (access.Token, error) {
 var reasons = []error{access.ErrNoToken, access.ErrMistyped, access.ErrUnknown, access.ErrExpired}
 
 func reason(err error) string {
+	var foreign *access.Refusal
+	if errors.As(err, &foreign) {
+		return problem.OneLine(foreign.Why)
+	}
 	for _, known := range reasons {
 		if errors.Is(err, known) {
 			return known.Error()

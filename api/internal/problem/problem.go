@@ -20,6 +20,8 @@ import (
 type Problem struct {
 	wire.Problem
 	hangUp bool // end the connection: there are many
+	// Challenge is what a 401 says of how to log in, after "Bearer" in WWW-Authenticate; "" = nothing.
+	Challenge string `json:"-"`
 }
 
 var (
@@ -40,7 +42,7 @@ func (p *Problem) GetHeaders() http.Header {
 		h.Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	if p.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", "Bearer")
+		h.Set("WWW-Authenticate", strings.TrimSpace("Bearer "+p.Challenge))
 	}
 	return h
 }

@@ -18,7 +18,7 @@ const (
 func (a *API) Protect(open func(path string) bool) {
 	c := a.OpenAPI().Components
 	c.SecuritySchemes = map[string]*huma.SecurityScheme{bearer: {
-		Type: "http", Scheme: "bearer", Description: "the site's token, cst_ID_SECRET_CRC",
+		Type: "http", Scheme: "bearer", Description: "the site's token, cst_ID_SECRET_CRC, or a JWT of its identity provider",
 	}}
 	c.Responses = map[string]*huma.Response{unauthenticated: {
 		Description: http.StatusText(http.StatusUnauthorized),

@@ -28,6 +28,8 @@ type App struct {
 	Getenv func(string) string
 	// Addr is the flag --addr.
 	Addr string
+	// Context is the flag --context.
+	Context string
 	// TokenFile is the flag --token-file.
 	TokenFile string
 	// Format is the flag -o.

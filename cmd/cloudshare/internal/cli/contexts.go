@@ -13,19 +13,22 @@ import (
 	"syscall"
 )
 
-// Contexts is a small file of the user that says which token goes to which address: `dev` writes it, so that the other
-// commands need no flag beside it. Its zero value holds nothing.
+// Contexts is a small file of the user that says which token goes to which address: `dev` and `login` write it, so that
+// the other commands need no flag beside it. It also has the user's names for addresses. Its zero value holds nothing.
 type Contexts struct{ path string }
 
-// Context is how to ask one broker: with a token, or with the one in a file.
+// Context is how to ask one broker: with a token, or with the one in a file, or with those of a login.
 type Context struct {
 	Token     string `json:"token,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
+	Login     *Login `json:"login,omitempty"`
 }
 
-// contextsFile is the form of the file: contexts by http://HOST:PORT.
+// contextsFile is the form of the file: contexts by http://HOST:PORT, addresses by their names.
 type contextsFile struct {
 	Contexts map[string]Context `json:"contexts"`
+	Names    map[string]string  `json:"names,omitempty"`
+	Current  string             `json:"current,omitempty"` // name of the one to ask without --addr
 }
 
 // Contexts returns those of the user: in $XDG_CONFIG_HOME, else in $HOME/.config. Without either there are none.
@@ -64,7 +67,8 @@ func place(addr string) string {
 
 // Add has the token in a file go to an address, for each of them. Contexts whose files are gone are dropped.
 func (c Contexts) Add(files map[string]string) error {
-	return c.change(func(all map[string]Context) {
+	return c.change(func(f *contextsFile) error {
+		all := f.Contexts
 		maps.DeleteFunc(all, func(_ string, known Context) bool {
 			_, err := os.Stat(known.TokenFile)
 			return known.TokenFile != "" && errors.Is(err, os.ErrNotExist)
@@ -72,40 +76,42 @@ func (c Contexts) Add(files map[string]string) error {
 		for addr, file := range files {
 			all[place(addr)] = Context{TokenFile: file}
 		}
+		return nil
 	})
 }
 
 // Remove takes back what Add did, but for addresses that somebody else has taken since.
 func (c Contexts) Remove(files map[string]string) error {
-	return c.change(func(all map[string]Context) {
+	return c.change(func(f *contextsFile) error {
 		for addr, file := range files {
-			if all[place(addr)].TokenFile == file {
-				delete(all, place(addr))
+			if f.Contexts[place(addr)].TokenFile == file {
+				delete(f.Contexts, place(addr))
 			}
 		}
+		return nil
 	})
 }
 
-func (c Contexts) read() (map[string]Context, error) {
+func (c Contexts) read() (contextsFile, error) {
+	f := contextsFile{Contexts: map[string]Context{}, Names: map[string]string{}}
+	if c.path == "" {
+		return f, nil
+	}
 	text, err := os.ReadFile(c.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return map[string]Context{}, nil
+		return f, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read contexts: %w", err)
+		return f, fmt.Errorf("read contexts: %w", err)
 	}
-	var f contextsFile
-	if json.Unmarshal(text, &f) != nil {
-		return nil, fmt.Errorf("read contexts: %s is damaged: remove it, and name the token with --token-file", c.path)
+	if json.Unmarshal(text, &f) != nil || f.Contexts == nil || f.Names == nil {
+		return f, fmt.Errorf("read contexts: %s is damaged: remove it, and name the token with --token-file", c.path)
 	}
-	if f.Contexts == nil {
-		f.Contexts = map[string]Context{}
-	}
-	return f.Contexts, nil
+	return f, nil
 }
 
 // change replaces the file, while no other process does.
-func (c Contexts) change(how func(map[string]Context)) error {
+func (c Contexts) change(how func(*contextsFile) error) error {
 	if c.path == "" {
 		return nil
 	}
@@ -120,12 +126,14 @@ func (c Contexts) change(how func(map[string]Context)) error {
 	if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock contexts: %w", err)
 	}
-	all, err := c.read()
+	f, err := c.read()
 	if err != nil {
 		return err
 	}
-	how(all)
-	text, err := json.MarshalIndent(contextsFile{all}, "", "  ")
+	if err = how(&f); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(f, "", "  ")
 	if err == nil {
 		err = os.WriteFile(c.path+".new", append(text, '\n'), 0o600)
 	}

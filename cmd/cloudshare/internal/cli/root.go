@@ -43,10 +43,17 @@ func (a *App) SetUpRoot(root *cobra.Command, commands ...*cobra.Command) {
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.Addr, "addr", addr, "a broker's `URL`, or unix:///PATH of its api.sock (environment: CLOUDSHARE_ADDR)")
+	flags.StringVar(&a.Context, "context", "",
+		"`NAME` of a broker, see cloudshare context (environment: CLOUDSHARE_CONTEXT)")
 	flags.StringVar(&a.TokenFile, "token-file", "",
 		"`FILE` with the token of that broker's site (else: CLOUDSHARE_API_TOKEN, or what dev keeps)")
 	flags.StringVarP(&a.Format, "output", "o", "table", "table, json or yaml")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.checkFormat(cmd) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.checkFormat(cmd); err != nil {
+			return err
+		}
+		return a.chooseAddr(flags.Changed("addr"))
+	}
 	root.AddCommand(commands...)
 	finish(root)
 }

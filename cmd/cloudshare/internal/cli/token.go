@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/node/access"
+	"github.com/cloudshare/cloudshare/node/openid"
 )
 
 // TokenVariable holds the text of a token for the broker at --addr. CLOUDSHARE_TOKEN is something else: the fence of a
@@ -41,7 +42,7 @@ func (a *App) Token(addr string) (string, error) {
 	}
 	if addr == a.Addr {
 		if text := strings.TrimSpace(a.getenv(TokenVariable)); text != "" {
-			if err := access.Check(text); err != nil {
+			if err := access.Check(text); err != nil && !openid.LooksLike(text) {
 				return "", Usage("%s: %w", TokenVariable, err)
 			}
 			return text, nil
@@ -53,13 +54,21 @@ func (a *App) Token(addr string) (string, error) {
 	return a.Contexts().Token(addr)
 }
 
-// readToken reads the token that somebody named.
+// readToken reads the token that somebody named: of a broker, or of its site's identity provider.
 func readToken(path string) (string, error) {
-	text, err := access.ReadText(path)
+	text, err := readText(path)
 	if err != nil {
 		return "", Usage("%w", err)
 	}
 	return text, nil
+}
+
+// readText is access.ReadText, also for the token of an identity provider.
+func readText(path string) (string, error) {
+	if data, err := os.ReadFile(path); err == nil && openid.LooksLike(strings.TrimSpace(string(data))) {
+		return strings.TrimSpace(string(data)), nil
+	}
+	return access.ReadText(path)
 }
 
 // Token returns the token of a context, "" if there is none, or none any more.
@@ -68,15 +77,18 @@ func (c Contexts) Token(addr string) (string, error) {
 	if c.path == "" || at == "" {
 		return "", nil
 	}
-	all, err := c.read()
+	f, err := c.read()
 	if err != nil {
 		return "", err
 	}
-	known := all[at]
+	known := f.Contexts[at]
+	if known.Login != nil {
+		return c.loginToken(at, *known.Login)
+	}
 	if known.Token != "" || known.TokenFile == "" {
 		return known.Token, nil
 	}
-	text, err := access.ReadText(known.TokenFile)
+	text, err := readText(known.TokenFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil // of a federation that is gone
 	}

@@ -96,7 +96,7 @@ func TestContextsComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	left, err := c.read()
-	if err != nil || len(left) != 1 || left["http://127.0.0.1:2"].TokenFile != others {
+	if err != nil || len(left.Contexts) != 1 || left.Contexts["http://127.0.0.1:2"].TokenFile != others {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if err = os.WriteFile(path, []byte("{"), 0o600); err != nil {

@@ -72,6 +72,8 @@ type Config struct {
 	TaskLogs TaskLogsConfig `koanf:"task_logs"`
 	Archive  ArchiveConfig  `koanf:"archive"`
 
+	OIDC OIDCConfig `koanf:"oidc"`
+
 	PProf string `koanf:"pprof" doc:"loopback host:port for profiles; empty = off. What it shows is for the operator only"`
 }
 
@@ -100,6 +102,7 @@ func Default() Config {
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "10Gi", Each: "64Mi"},
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
+		OIDC:     defaultOIDC(),
 	}
 }
 
@@ -152,6 +155,9 @@ func (c Config) Validate() error {
 		return err
 	}
 	if err := c.checkAddresses(); err != nil {
+		return err
+	}
+	if err := c.checkOIDC(); err != nil {
 		return err
 	}
 	if err := c.Timing().Validate(); err != nil {

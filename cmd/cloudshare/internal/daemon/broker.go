@@ -24,7 +24,6 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/access"
 	"github.com/cloudshare/cloudshare/node/broker"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
@@ -152,7 +151,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.Logger) error {
 	contacts := contact.New(newContactConfig(cfg, p.log, p.broker, log))
 	reg := newRegistry(p.broker, p.handlers, p.outputs, p.records)
-	tokens, err := access.OpenIn(cfg.DataDir)
+	tokens, err := openTokens(cfg)
 	if err != nil {
 		return err
 	}
@@ -160,6 +159,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens, Audit: p.records.audit,
+		Challenge:  cfg.OIDC.Challenge(),
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
 		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),

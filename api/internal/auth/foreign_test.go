@@ -1,0 +1,49 @@
+package auth
+
+import (
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/node/access"
+)
+
+// refusing takes no token, for one reason.
+type refusing struct{ err error }
+
+func (f refusing) Find(string) (access.Token, error) { return access.Token{}, f.err }
+func (f refusing) ByID(string) (access.Token, error) { return access.Token{}, f.err }
+func (refusing) OnRevoke(func(string))               {}
+
+// What an identity provider says of a token has its own status; a 401 says where to log in, and forging is counted.
+func TestTokensOfAProvider(t *testing.T) {
+	for _, c := range []struct {
+		kind      access.RefusalKind
+		status    int
+		challenge string
+		last      int // after many
+	}{{access.Unproven, 401, "Bearer x", 429}, {access.NoRole, 403, "", 403}, {access.Away, 503, "", 503}} {
+		a := New(refusing{&access.Refusal{Kind: c.kind, Why: "so\nit is"}}, "x")
+		r := httptest.NewRequest("GET", "/v1/jobs", nil)
+		r.Header.Set("Authorization", "Bearer eyJ.a.b")
+		var first, last *problem.Problem
+		for i := range maxFailures * 10 {
+			_, err := a.Admit(r)
+			if !errors.As(err, &last) {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				first = last
+			}
+			if last.Status == c.last {
+				break
+			}
+		}
+		if first.Status != c.status || last.Status != c.last || !strings.HasPrefix(first.Detail, "so it is") ||
+			first.GetHeaders().Get("WWW-Authenticate") != c.challenge {
+			t.Errorf("%d: %d %q %v, then %d", c.kind, first.Status, first.Detail, first.GetHeaders(), last.Status)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package daemon
+
+import (
+	"github.com/cloudshare/cloudshare/api"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/node/access"
+	"github.com/cloudshare/cloudshare/node/openid"
+)
+
+// openTokens opens the broker's own tokens, and takes those of the configured provider beside them. It does not ask the
+// provider: one that is away must not keep a broker from starting.
+func openTokens(cfg config.Config) (api.Access, error) {
+	own, err := access.OpenIn(cfg.DataDir)
+	if err != nil || cfg.OIDC.Issuer == "" {
+		return own, err
+	}
+	return openid.New(cfg.ForOpenID(), own), nil
+}

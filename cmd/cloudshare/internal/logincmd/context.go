@@ -1,0 +1,106 @@
+package logincmd
+
+import (
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+)
+
+func contextCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "context", Short: "Names for the brokers that you ask", Args: cobra.NoArgs,
+		Example: "  cloudshare context add lab-a --addr https://broker.lab-a.example:7700\n  cloudshare context use lab-a",
+		Long: `Give names to the brokers that you ask, of one federation or of several. The other commands ask the current one, or
+that of --context or CLOUDSHARE_CONTEXT; an address (--addr, CLOUDSHARE_ADDR) counts before a name of the same kind. They
+stand in ~/.config/cloudshare/contexts.json, with the logins.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(listCommand(a), useCommand(a), addCommand(a), removeCommand(a))
+	return cmd
+}
+
+func listCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "Show the names, and which is the current one", Args: cobra.NoArgs,
+		Example: "  cloudshare context list",
+		RunE: func(*cobra.Command, []string) error {
+			all, err := a.Contexts().List()
+			if err != nil {
+				return err
+			}
+			return a.Show(wire.List[cli.Named]{Items: all}, func(w io.Writer) {
+				cli.Row(w, "CURRENT", "NAME", "ADDRESS", "BY")
+				for _, n := range all {
+					mark := ""
+					if n.Current {
+						mark = "*"
+					}
+					cli.Row(w, mark, n.Name, n.Addr, n.Auth)
+				}
+			})
+		},
+	}
+}
+
+func useCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "use NAME", Short: "Make a name the current one", Args: cobra.ExactArgs(1),
+		Example: "  cloudshare context use lab-a",
+		RunE: func(_ *cobra.Command, args []string) error {
+			err := a.Contexts().Use(args[0])
+			if err == nil {
+				a.Note("%s is the current context", args[0])
+			}
+			return err
+		},
+	}
+}
+
+func addCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "add NAME", Short: "Give the broker at --addr a name", Args: cobra.ExactArgs(1),
+		Example: "  cloudshare context add lab-a --addr https://broker.lab-a.example:7700\n" +
+			"  cloudshare context add lab-b --addr https://broker.lab-b.example:7700 --token-file alice.token",
+		Long: `Give the broker at --addr a name, and the token in --token-file if that is named; else log in, with cloudshare login.
+The file is not copied. The first name is the current one. The broker is not asked.`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := client.New(a.Addr); err != nil {
+				return err
+			}
+			file := a.TokenFile
+			if file != "" {
+				if _, err := a.Token(a.Addr); err != nil { // of the file
+					return err
+				}
+				var err error
+				if file, err = filepath.Abs(file); err != nil {
+					return err
+				}
+			}
+			err := a.Contexts().Name(args[0], a.Addr, file)
+			if err == nil {
+				a.Note("%s is %s", args[0], a.Addr)
+			}
+			return err
+		},
+	}
+}
+
+func removeCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Forget a name, and the login or token of its broker", Args: cobra.ExactArgs(1),
+		Example: "  cloudshare context remove lab-a",
+		RunE: func(_ *cobra.Command, args []string) error {
+			err := a.Contexts().Forget(args[0])
+			if err == nil {
+				a.Note("%s is forgotten", args[0])
+			}
+			return err
+		},
+	}
+}

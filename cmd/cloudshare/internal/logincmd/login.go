@@ -1,0 +1,105 @@
+// Package logincmd has the commands about whom a user asks, and as who: `login`, `logout`, and `context` and
+// those below it. It asks a broker where to log in, and the identity provider for tokens.
+package logincmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+)
+
+// Commands returns the commands about logins and contexts.
+func Commands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{loginCommand(a), logoutCommand(a), contextCommand(a)}
+}
+
+func loginCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "login", Short: "Log in at the identity provider of the broker's site", Args: cobra.NoArgs,
+		Example: "  cloudshare login\n  cloudshare login --context lab-a",
+		Long: `Log in at the identity provider of the site whose broker is at --addr. The broker says which one that is. Open the
+address that is shown in any browser, on any machine, and confirm the code. From then on the other commands prove by the
+provider's tokens who asks; these are kept in ~/.config/cloudshare/contexts.json, which only you can read, and renewed
+while the provider allows it.
+
+Confirm a code only if you typed this command yourself just now, and look at the name of the provider: whoever has you
+confirm his code asks as you.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return login(cmd.Context(), a) },
+	}
+}
+
+func login(ctx context.Context, a *cli.App) error {
+	c, err := client.New(a.Addr)
+	if err != nil {
+		return err
+	}
+	at, err := c.Login(ctx)
+	if errors.Is(err, client.ErrNoLogin) {
+		return cli.WithExit(cli.ExitRefused, fmt.Errorf("%s: %w: ask the site's operator for a token, and name it with --token-file", a.Addr, err))
+	}
+	if err != nil {
+		return err
+	}
+	l, err := confirm(ctx, a, cli.Login{Issuer: at.Issuer, Client: at.Client, Scopes: at.Scopes})
+	if err != nil {
+		return err
+	}
+	who, err := c.WithToken(l.IDToken).Whoami(ctx)
+	if err != nil {
+		return err // such as a user without a role: the login is not kept
+	}
+	if err = a.Contexts().KeepLogin(a.Addr, l); err != nil {
+		return err
+	}
+	a.Note("logged in at site %s as %s, role %s", who.Site, who.User, who.Role)
+	return nil
+}
+
+// confirm has the user confirm the login in a browser: the device authorization grant (RFC 8628).
+func confirm(ctx context.Context, a *cli.App, l cli.Login) (cli.Login, error) {
+	ctx, provider, err := l.Provider(ctx)
+	if err != nil {
+		return l, err
+	}
+	if provider.Endpoint.DeviceAuthURL == "" {
+		return l, fmt.Errorf("%s has no device authorization grant: have the provider allow it for client %s, or use a token of the broker", l.Issuer, l.Client)
+	}
+	asked, err := provider.DeviceAuth(ctx)
+	if err != nil {
+		return l, fmt.Errorf("log in at %s: %w", l.Issuer, err)
+	}
+	// Not a note: without it nobody can log in.
+	fmt.Fprintf(a.Err, "Open %s\nand confirm the code %s, for %s at %s.\n",
+		cli.Cell(asked.VerificationURI), cli.Cell(asked.UserCode), a.Addr, l.Issuer)
+	t, err := provider.DeviceAccessToken(ctx, asked)
+	if err != nil {
+		return l, fmt.Errorf("log in at %s: %w", l.Issuer, err)
+	}
+	return l.With(t)
+}
+
+func logoutCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "logout", Short: "Forget the login at the broker's site", Args: cobra.NoArgs,
+		Example: "  cloudshare logout\n  cloudshare logout --context lab-a",
+		Long: `Forget the tokens that cloudshare login has kept for the broker at --addr. The provider is not told: log out there,
+too, if somebody else may have read them.`,
+		RunE: func(*cobra.Command, []string) error {
+			was, err := a.Contexts().EndLogin(a.Addr)
+			switch {
+			case err != nil:
+				return err
+			case !was:
+				a.Note("nobody was logged in at %s", a.Addr)
+			default:
+				a.Note("logged out at %s", a.Addr)
+			}
+			return nil
+		},
+	}
+}

@@ -35,6 +35,7 @@ func New(tokens Tokens) *Auth {
 	a := &Auth{tokens: tokens, sessions: newSessions(), failures: newFailures()}
 	if a.On() {
 		a.live = newLive(tokens.ByID)
+		a.sessions.ended = func(key sessionKey) { a.live.end(key.holder(), sessionEnded()) }
 		tokens.OnRevoke(a.live.check)
 	}
 	return a

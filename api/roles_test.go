@@ -1,0 +1,115 @@
+package api
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/node/access"
+)
+
+var formKey = regexp.MustCompile(`name="key" value="([A-Z2-7]{32})"`)
+
+// keyOf returns what the forms of a session carry.
+func (g *guarded) keyOf(cookies []*http.Cookie) string {
+	g.t.Helper()
+	found := formKey.FindStringSubmatch(g.browse("GET", "/", "", cookies).Body.String())
+	if found == nil {
+		g.t.Fatal("the page has no form with a key")
+	}
+	return found[1]
+}
+
+// session logs somebody in with a new token.
+func (g *guarded) session(user string, role access.Role) []*http.Cookie {
+	g.t.Helper()
+	text, _, err := g.store.Create(access.Token{Name: user + "'s browser", User: user, Role: role})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return g.logIn(text, "/").Result().Cookies()
+}
+
+// changing are what the pages can change, each with a form that would do it, and who may.
+var changing = []struct {
+	path, form string
+	least      access.Role
+}{
+	{"/jobs/site-1.1/cancel", "", access.User},
+	{"/members/invite", "site=site-9&hours=1", access.Operator},
+	{"/members/propose", "what=ban&site=site-9", access.Operator},
+	{"/members/invitations/site-9/revoke", "", access.Operator},
+	{"/members/motions/1/approve", "", access.Operator},
+	{"/members/motions/1/reject", "", access.Operator},
+	{"/logout", "", access.ReadOnly},
+}
+
+// Whatever a page can change is refused to a form that another session's page made, to one without its session's key,
+// and to a role that is too small.
+func TestForgedForms(t *testing.T) {
+	g := newGuarded(t)
+	ask(g.Server, "POST", "/v1/jobs", js, `{"command":["true"]}`, bearer(g.token)...)
+	sessions := map[access.Role][]*http.Cookie{}
+	for _, role := range []access.Role{access.ReadOnly, access.User, access.Operator} {
+		sessions[role] = g.session("alice", role)
+	}
+	other := g.keyOf(g.session("bob", access.Operator))
+	for _, c := range changing {
+		for role, cookies := range sessions {
+			own := g.keyOf(cookies)
+			for name, key := range map[string]string{"without a key": "", "another session's": other, "cut": own[:31], "longer": own + "A"} {
+				if w := g.browse("POST", c.path, "key="+key+"&"+c.form, cookies); w.Code != http.StatusForbidden {
+					t.Errorf("%s by %s, key %s: %d", c.path, role, name, w.Code)
+				}
+			}
+			if w := g.browse("POST", c.path+"?key="+own, c.form, cookies, "Origin", "http://evil.example"); w.Code != http.StatusForbidden {
+				t.Errorf("%s by %s from another origin: %d", c.path, role, w.Code)
+			}
+			if role.Covers(c.least) {
+				continue
+			}
+			if w := g.browse("POST", c.path, "key="+own+"&"+c.form, cookies); w.Code != http.StatusForbidden {
+				t.Errorf("%s by %s: %d", c.path, role, w.Code)
+			}
+		}
+	}
+	if got := ask(g.Server, "GET", "/v1/jobs/site-1.1", "", "", bearer(g.token)...).Body.String(); strings.Contains(got, "cancelled") {
+		t.Errorf("the job was cancelled: %s", got)
+	}
+}
+
+// A session reads the API and changes nothing by it, whatever page asks.
+func TestSessionsOnlyReadTheAPI(t *testing.T) {
+	g := newGuarded(t)
+	cookies := g.session("alice", access.Operator)
+	for _, path := range []string{"/v1/jobs", "/v1/tokens", "/v1/cancel?job=site-1.1"} {
+		if w := g.browse("POST", path, `{}`, cookies, "Content-Type", js, "Sec-Fetch-Site", "same-origin"); w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// A page says who looks at it, and offers what the role may do.
+func TestPagesByRole(t *testing.T) {
+	g := newGuarded(t)
+	ask(g.Server, "POST", "/v1/jobs", js, `{"command":["sleep"]}`, bearer(g.token)...)
+	g.fake.users[1] = "alice"
+	for role, want := range map[access.Role]string{access.ReadOnly: "", access.User: "cancel", access.Operator: "cancel invite propose"} {
+		cookies, got := g.session("alice", role), ""
+		for _, path := range []string{"/", "/jobs/site-1.1", "/members"} {
+			page := g.browse("GET", path, "", cookies).Body.String()
+			if !strings.Contains(page, `>alice<`) || !strings.Contains(page, `>`+string(role)+`</span>`) || !strings.Contains(page, "Log out") {
+				t.Errorf("%s does not say who %s is", path, role)
+			}
+			for _, id := range []string{"cancel", "invite", "propose"} {
+				if strings.Contains(page, `<button id="`+id+`"`) {
+					got += " " + id
+				}
+			}
+		}
+		if strings.TrimSpace(got) != want {
+			t.Errorf("%s is offered%s, want %s", role, got, want)
+		}
+	}
+}

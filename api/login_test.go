@@ -68,7 +68,8 @@ func TestLogin(t *testing.T) {
 	if !strings.Contains(g.browse("GET", "/", "", cookies).Body.String(), `action="/logout"`) {
 		t.Error("nothing to log out by")
 	}
-	if w = g.browse("POST", "/logout", "key="+g.keyOf(cookies), cookies); w.Code != http.StatusSeeOther || w.Result().Cookies()[0].MaxAge >= 0 {
+	key := "key=" + g.keyOf(cookies)
+	if w = g.browse("POST", "/logout", key, cookies); w.Code != http.StatusSeeOther || w.Result().Cookies()[0].MaxAge >= 0 {
 		t.Errorf("log out: %d %v", w.Code, w.Header())
 	}
 	if w = g.browse("GET", "/", "", cookies); w.Code != http.StatusSeeOther {

@@ -5,6 +5,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/node/access"
 )
@@ -110,6 +114,19 @@ func TestPagesByRole(t *testing.T) {
 		}
 		if strings.TrimSpace(got) != want {
 			t.Errorf("%s is offered%s, want %s", role, got, want)
+		}
+	}
+}
+
+// Of jobs that are another user's, the timeline tells that something ran, and not what.
+func TestTimelineTellsNothingOfOthersJobs(t *testing.T) {
+	u := newUsers(t)
+	u.fake.users[5] = "alice"
+	s := New(Config{Recent: pastFake{time.Now()}, Access: u.store}, u.fake, prometheus.NewRegistry(), zerolog.Nop())
+	for who, own := range map[string]bool{"alice": true, "bob": false, "operator": true} {
+		page := ask(s, "GET", "/timeline", "", "", bearer(u.tokens[who])...).Body.String()
+		if strings.Contains(page, "site-1.5") != own || strings.Contains(page, "another user&#39;s of site-1") == own {
+			t.Errorf("%s is shown %s", who, page)
 		}
 	}
 }

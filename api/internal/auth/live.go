@@ -19,7 +19,7 @@ type live struct {
 
 	mu     sync.Mutex
 	last   uint64             // request; guarded by mu
-	tokens map[string]*holder // by ID, and sessions; guarded by mu. Invariant: each has requests, as many as are under way
+	tokens map[string]*holder // by ID, and sessions; guarded by mu. Invariant: each has requests under way
 }
 
 // holder is a token with requests under way.

@@ -78,6 +78,11 @@ func (j *Rule) Filter(ctx context.Context, f node.EventFilter) node.EventFilter 
 	return f
 }
 
+// Knows reports whether who asks may know of a job at all.
+func (j *Rule) Knows(ctx context.Context, id command.JobID) bool {
+	return j.sees(ctx, id) != node.SeesNothing
+}
+
 // Archived selects the jobs of whose past who asks may read, nil = all: an operator what the archive has, others their
 // own.
 func (j *Rule) Archived(ctx context.Context) func(command.JobID) bool {

@@ -49,6 +49,9 @@ func newSource(
 		Stopping: stop.Begun(), Sessions: who,
 		MaxStreams: cfg.MaxWaiters + cfg.MaxFollowers, // stayed refuses before
 	}
+	if cfg.Access != nil {
+		out.Tokens = cfg.Access
+	}
 	if cfg.Recent != nil {
 		out.History = pageHistory{cfg.Recent, b.Knows}
 	}

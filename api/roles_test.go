@@ -46,6 +46,8 @@ var changing = []struct {
 	{"/members/invitations/site-9/revoke", "", access.Operator},
 	{"/members/motions/1/approve", "", access.Operator},
 	{"/members/motions/1/reject", "", access.Operator},
+	{"/tokens", "name=x&user=eve&role=operator&for=0s", access.Operator},
+	{"/tokens/aaaaaaaa/revoke", "", access.User},
 	{"/logout", "", access.ReadOnly},
 }
 

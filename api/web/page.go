@@ -22,7 +22,7 @@ var templates = func() map[string]*template.Template {
 	sets := map[string]*template.Template{}
 	for _, name := range []string{
 		"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "members", "invited", "docs",
-		"problem", "login",
+		"problem", "login", "tokens", "token",
 	} {
 		sets[name] = template.Must(template.New("layout.html").Funcs(words).ParseFS(templateFiles,
 			"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
@@ -80,6 +80,7 @@ var tabs = []tab{
 	{"timeline", "/timeline", "Timeline", ""},
 	{"events", "/events", "Events", ""},
 	{"members", "/members", "Members", ""},
+	{"tokens", "/tokens", "Tokens", access.ReadOnly},
 	{"docs", "/docs", "API", ""},
 }
 
@@ -173,6 +174,8 @@ func tabOf(template string) string {
 		return "jobs"
 	case "invited":
 		return "members"
+	case "token":
+		return "tokens"
 	}
 	return template
 }

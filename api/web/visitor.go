@@ -15,6 +15,7 @@ type visitor struct {
 	// Guest says that the page is shown to who has no session: it gets no changes.
 	// In says that there is one, to be ended.
 	Guest, In bool
+	Asked     bool   // for a token
 	Key       string // that the forms of this session carry, "" = none is asked for
 }
 
@@ -28,7 +29,7 @@ func (p *Pages) visitor(r *http.Request) visitor {
 		return visitor{Guest: true}
 	}
 	key := p.cfg.Sessions.FormKey(r)
-	return visitor{User: token.User, Name: token.Name, Role: token.Role, In: key != "", Key: key}
+	return visitor{User: token.User, Name: token.Name, Role: token.Role, Asked: true, In: key != "", Key: key}
 }
 
 // Changes reports whether the visitor may submit jobs and end own ones.
@@ -48,7 +49,7 @@ func (v visitor) Called() string {
 // tabs are those of the navigation that the visitor has.
 func (v visitor) tabs() (out []tab) {
 	for _, t := range tabs {
-		if t.needs == "" || v.Role.Covers(t.needs) {
+		if t.needs == "" || v.Asked && v.Role.Covers(t.needs) {
 			out = append(out, t)
 		}
 	}

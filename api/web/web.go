@@ -17,6 +17,7 @@ type Config struct {
 	Whys    Whys    // nil: a waiting job's reason is all there is to say
 	// Sessions lets people in; nil: there is no login page, and everybody is in.
 	Sessions Sessions
+	Tokens   Tokens // nil: there are none to show
 	Version  string // of the program
 	// Problem words an error that is no *node.ElsewhereError for people. Its
 	// texts may hold what came from outside.
@@ -123,6 +124,10 @@ func (p *Pages) Routes() []Route {
 	}
 	if p.cfg.Sessions != nil {
 		routes = append(routes, page("/login", p.login), form("/logout", p.logOut))
+	}
+	if p.cfg.Tokens != nil {
+		routes = append(routes, page("/tokens", p.tokens), form("/tokens", p.createToken),
+			form("/tokens/{id}/revoke", p.revokeToken))
 	}
 	return routes
 }

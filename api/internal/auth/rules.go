@@ -34,6 +34,8 @@ func Needed(r *http.Request) access.Role {
 		return access.Operator
 	case Reads(r), path == PathLogout:
 		return access.ReadOnly
+	case strings.HasPrefix(path, "/tokens/"): // own ones, which the page sees to
+		return access.User
 	case path == "/v1/jobs", path == "/v1/cancel", strings.HasPrefix(path, "/v1/jobs/"), strings.HasPrefix(path, "/jobs/"):
 		return access.User
 	}

@@ -132,3 +132,42 @@ func TestTimelineTellsNothingOfOthersJobs(t *testing.T) {
 		}
 	}
 }
+
+// The list of jobs begins with the visitor's own; an operator sees whose a job is, and may ask for one user's.
+func TestOwnJobsFirst(t *testing.T) {
+	u := newUsers(t)
+	for _, who := range []string{"alice", "bob"} {
+		u.submit(who)
+	}
+	u.fake.mu.Lock()
+	other := u.fake.jobs[0]
+	other.ID.Site = "site-2"
+	u.fake.jobs = append(u.fake.jobs, other)
+	u.fake.mu.Unlock()
+	alice, op := u.session("alice", access.User), u.session("alice", access.Operator)
+	for _, c := range []struct {
+		path    string
+		cookies []*http.Cookie
+		order   []string
+		not     string
+	}{
+		{"/jobs", alice, []string{"Your jobs", `id="j-site-1.1"`, "Other sites&#39; jobs", `id="j-site-2.1"`}, "site-1.2"},
+		{"/jobs", op, []string{"Your jobs", `id="j-site-1.1"`, "Others&#39; jobs", `id="j-site-1.2"`, ">bob<", `id="j-site-2.1"`}, ""},
+		{"/jobs?user=bob", op, []string{`value="bob"`, `id="j-site-1.2"`, ">bob<"}, `id="j-site-1.1"`},
+		{"/jobs?user=bob", alice, []string{`id="j-site-1.1"`}, "site-1.2"},
+		{"/jobs?site=site-1", alice, []string{`id="j-site-1.1"`}, "site-1.2"},
+	} {
+		page := u.browse("GET", c.path, "", c.cookies).Body.String()
+		if c.not != "" && strings.Contains(page, c.not) {
+			t.Errorf("%s shows %s", c.path, c.not)
+		}
+		at := 0
+		for _, part := range c.order {
+			next := strings.Index(page[at:], part)
+			if next < 0 {
+				t.Fatalf("%s: no %s after what comes before it:\n%s", c.path, part, page)
+			}
+			at += next
+		}
+	}
+}

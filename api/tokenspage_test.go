@@ -17,7 +17,7 @@ func TestTokenIsShownOnce(t *testing.T) {
 	w := g.browse("POST", "/tokens", key+"&name=a+laptop&user=alice&role=user&for=24h0m0s", cookies)
 	text := regexp.MustCompile(`cst_\w+`).FindString(w.Body.String())
 	made, err := g.store.Find(text)
-	if w.Code != http.StatusCreated || err != nil || 
+	if w.Code != http.StatusCreated || err != nil ||
 		made.User != "alice" || made.Role != access.User || made.Expires.IsZero() {
 		t.Fatalf("%d %+v %v %s", w.Code, made, err, w.Body)
 	}

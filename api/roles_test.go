@@ -80,6 +80,11 @@ func TestForgedForms(t *testing.T) {
 			}
 		}
 	}
+	for role, cookies := range sessions {
+		if w := g.browse("GET", "/users", "", cookies); (w.Code == http.StatusOK) != role.Covers(access.Operator) {
+			t.Errorf("the page of users by %s: %d", role, w.Code)
+		}
+	}
 	if got := ask(g.Server, "GET", "/v1/jobs/site-1.1", "", "", bearer(g.token)...).Body.String(); strings.Contains(got, "cancelled") {
 		t.Errorf("the job was cancelled: %s", got)
 	}

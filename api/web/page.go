@@ -22,7 +22,7 @@ var templates = func() map[string]*template.Template {
 	sets := map[string]*template.Template{}
 	for _, name := range []string{
 		"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "members", "invited", "docs",
-		"problem", "login", "tokens", "token",
+		"problem", "login", "tokens", "token", "me", "users",
 	} {
 		sets[name] = template.Must(template.New("layout.html").Funcs(words).ParseFS(templateFiles,
 			"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
@@ -80,6 +80,7 @@ var tabs = []tab{
 	{"timeline", "/timeline", "Timeline", ""},
 	{"events", "/events", "Events", ""},
 	{"members", "/members", "Members", ""},
+	{"users", "/users", "Users", access.Operator},
 	{"tokens", "/tokens", "Tokens", access.ReadOnly},
 	{"docs", "/docs", "API", ""},
 }

@@ -17,7 +17,8 @@ type Config struct {
 	Whys    Whys    // nil: a waiting job's reason is all there is to say
 	// Sessions lets people in; nil: there is no login page, and everybody is in.
 	Sessions Sessions
-	Tokens   Tokens // nil: there are none to show
+	Tokens   Tokens // nil: there are none to show, and no users
+	People   People // needed with Tokens
 	Version  string // of the program
 	// Problem words an error that is no *node.ElsewhereError for people. Its
 	// texts may hold what came from outside.
@@ -126,7 +127,7 @@ func (p *Pages) Routes() []Route {
 		routes = append(routes, page("/login", p.login), form("/logout", p.logOut))
 	}
 	if p.cfg.Tokens != nil {
-		routes = append(routes, page("/tokens", p.tokens), form("/tokens", p.createToken),
+		routes = append(routes, page("/me", p.me), page("/users", p.people), page("/tokens", p.tokens), form("/tokens", p.createToken),
 			form("/tokens/{id}/revoke", p.revokeToken))
 	}
 	return routes

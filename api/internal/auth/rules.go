@@ -30,7 +30,7 @@ func Needed(r *http.Request) access.Role {
 	path := r.URL.Path
 	switch {
 	case path == pathTokens, strings.HasPrefix(path, pathTokens+"/"), // to look at them, too
-		path == "/v1/audit": // it tells of all users
+		path == "/v1/audit", path == "/users": // they tell of all users
 		return access.Operator
 	case Reads(r), path == PathLogout:
 		return access.ReadOnly

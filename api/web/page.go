@@ -80,6 +80,7 @@ var tabs = []tab{
 	{"timeline", "/timeline", "Timeline", ""},
 	{"events", "/events", "Events", ""},
 	{"members", "/members", "Members", ""},
+	{"me", "/me", "You", access.ReadOnly},
 	{"users", "/users", "Users", access.Operator},
 	{"tokens", "/tokens", "Tokens", access.ReadOnly},
 	{"docs", "/docs", "API", ""},

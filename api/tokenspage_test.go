@@ -82,3 +82,25 @@ func TestTokensOfAUser(t *testing.T) {
 		t.Errorf("afterwards: %d", w.Code)
 	}
 }
+
+// The page of oneself tells of one's own jobs and requests alone, and of the use as far as the archive knows.
+func TestOwnPage(t *testing.T) {
+	u := newUsers(t)
+	u.submit("alice")
+	u.submit("bob")
+	u.submit("bob")
+	for who, waiting := range map[string]string{"alice": "1", "bob": "2"} {
+		page := u.browse("GET", "/me", "", u.session(who, access.User)).Body.String()
+		for _, part := range []string{"<dt>Jobs waiting</dt><dd>" + waiting + "</dd>", "keeps no archive", "keeps no record", who + "&#39;s browser"} {
+			if !strings.Contains(page, part) {
+				t.Errorf("%s: no %q in %s", who, part, page)
+			}
+		}
+	}
+	page := u.browse("GET", "/users", "", u.session("root", access.Operator)).Body.String()
+	for _, part := range []string{`href="/jobs?user=alice"`, `data-l="Waiting">2</td>`, `href="/tokens?user=bob">2</a>`} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the users: no %q in %s", part, page)
+		}
+	}
+}

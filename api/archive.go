@@ -166,13 +166,19 @@ func (p *reports) archiveQuery(r *http.Request) (q archive.Query, done func(), e
 			return q, nil, err
 		}
 	}
+	done, err = p.enter()
+	return q, done, err
+}
+
+// enter takes a place among the reads under way until done is called.
+func (p *reports) enter() (done func(), err error) {
 	select {
 	case p.underWay <- struct{}{}:
-		return q, func() { <-p.underWay }, nil
+		return func() { <-p.underWay }, nil
 	default:
 		p := problem.New(http.StatusTooManyRequests, "archive-busy", "The archive is being read", "two reports or exports are under way; ask again soon")
 		p.RetryAfter = 2
-		return q, nil, p
+		return nil, p
 	}
 }
 

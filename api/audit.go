@@ -59,18 +59,7 @@ func (a *auditing) read(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if err != nil {
 		return err
 	}
-	if a.record == nil {
-		return problem.New(http.StatusNotFound, "audit-off", "This broker keeps no record", "it was started without one")
-	}
-	select {
-	case a.reading <- struct{}{}:
-		defer func() { <-a.reading }()
-	default:
-		p := problem.New(http.StatusTooManyRequests, "audit-busy", "The record is being read", "another reader is under way; ask again soon")
-		p.RetryAfter = 1
-		return p
-	}
-	list, err := a.record.Read(audit.Query{Who: r.URL.Query().Get("who"), Limit: int(limit)})
+	list, err := a.entries(audit.Query{Who: r.URL.Query().Get("who"), Limit: int(limit)})
 	if err != nil {
 		return err
 	}
@@ -79,6 +68,22 @@ func (a *auditing) read(w http.ResponseWriter, r *http.Request, _ func(string) s
 		out.Items = append(out.Items, wire.AuditEntry(list[i]))
 	}
 	return rest.WriteJSON(w, http.StatusOK, out)
+}
+
+// entries reads the record, one reader at a time.
+func (a *auditing) entries(q audit.Query) ([]audit.Entry, error) {
+	if a.record == nil {
+		return nil, problem.New(http.StatusNotFound, "audit-off", "This broker keeps no record", "it was started without one")
+	}
+	select {
+	case a.reading <- struct{}{}:
+		defer func() { <-a.reading }()
+	default:
+		p := problem.New(http.StatusTooManyRequests, "audit-busy", "The record is being read", "another reader is under way; ask again soon")
+		p.RetryAfter = 1
+		return nil, p
+	}
+	return a.record.Read(q)
 }
 
 // note records a request that changes something, before its answer goes out. What only an operator may do is on a disk

@@ -63,7 +63,7 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 
 // Admit implements rest.Gate: it refuses what other people's web pages ask, who has no
 // token, and what is meant for another broker, and unpacks bodies. The request it returns says who asks, and ends with
-// the token.
+// the token, and with the session.
 func (g *gate) Admit(w http.ResponseWriter, r *http.Request) (*http.Request, func(), error) {
 	who, err := g.admit(r)
 	if err != nil {
@@ -73,8 +73,13 @@ func (g *gate) Admit(w http.ResponseWriter, r *http.Request) (*http.Request, fun
 	if err != nil {
 		return r, func() {}, err
 	}
+	ctx, leave, err := g.auth.HoldSession(ctx, r)
+	if err != nil {
+		release()
+		return r, func() {}, err
+	}
 	r = r.WithContext(node.WithAsker(ctx, who))
-	return r, release, g.bodies.Decode(w, r)
+	return r, func() { leave(); release() }, g.bodies.Decode(w, r)
 }
 
 // admit judges who asks: another site's broker was proven by the connection on which it asks, and so was the operator

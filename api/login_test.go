@@ -68,7 +68,8 @@ func TestLogin(t *testing.T) {
 	if !strings.Contains(g.browse("GET", "/", "", cookies).Body.String(), `action="/logout"`) {
 		t.Error("nothing to log out by")
 	}
-	if w = g.browse("POST", "/logout", "", cookies); w.Code != http.StatusSeeOther || w.Result().Cookies()[0].MaxAge >= 0 {
+	key := "key=" + g.keyOf(cookies)
+	if w = g.browse("POST", "/logout", key, cookies); w.Code != http.StatusSeeOther || w.Result().Cookies()[0].MaxAge >= 0 {
 		t.Errorf("log out: %d %v", w.Code, w.Header())
 	}
 	if w = g.browse("GET", "/", "", cookies); w.Code != http.StatusSeeOther {
@@ -93,7 +94,8 @@ func TestSessionsAndForeignPages(t *testing.T) {
 			t.Errorf("%s: %d", name, w.Code)
 		}
 	}
-	if w := g.browse("POST", cancel, "", cookies, "Sec-Fetch-Site", "same-origin"); w.Code >= 400 {
+	key := "key=" + g.keyOf(cookies)
+	if w := g.browse("POST", cancel, key, cookies, "Sec-Fetch-Site", "same-origin"); w.Code >= 400 {
 		t.Errorf("an own page: %d %s", w.Code, w.Body)
 	}
 	if w := g.browse("POST", cancel, "", nil); w.Code != http.StatusUnauthorized {

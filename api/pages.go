@@ -49,8 +49,11 @@ func newSource(
 		Stopping: stop.Begun(), Sessions: who,
 		MaxStreams: cfg.MaxWaiters + cfg.MaxFollowers, // stayed refuses before
 	}
+	if cfg.Access != nil {
+		out.Tokens = cfg.Access
+	}
 	if cfg.Recent != nil {
-		out.History = pageHistory{cfg.Recent}
+		out.History = pageHistory{cfg.Recent, b.Knows}
 	}
 	return out
 }
@@ -196,11 +199,20 @@ func sentence(s string, names []string) string {
 }
 
 // pageHistory words the last hours.
-type pageHistory struct{ Recent }
+type pageHistory struct {
+	Recent
+	knows func(ctx context.Context, id command.JobID) bool
+}
 
 // Attempts implements web.History.
-func (p pageHistory) Attempts(since time.Time, site string, limit int) []web.Attempt {
-	return pageAttempts(p.Recent.Attempts(since, site, limit))
+func (p pageHistory) Attempts(ctx context.Context, since time.Time, site string, limit int) []web.Attempt {
+	list := pageAttempts(p.Recent.Attempts(since, site, limit))
+	for i := range list {
+		if a := &list[i]; !p.knows(ctx, a.Job) {
+			a.Job.Num, a.Task, a.Attempt = 0, 0, 0
+		}
+	}
+	return list
 }
 
 // EarlierOf implements web.History.

@@ -137,7 +137,10 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Broker: in, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
 		Log: logger,
 	})
-	s.pages.api, s.pages.web = s.api, web.New(newSource(&cfg, in, out, s.peers, who, stop))
+	past := &reports{cfg.Archive, in.Archived, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}
+	shown := newSource(&cfg, in, out, s.peers, who, stop)
+	shown.People = &people{b.Site(), b, past, record}
+	s.pages.api, s.pages.web = s.api, web.New(shown)
 
 	jobs.New(jobs.Config{
 		Broker: in, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
@@ -147,7 +150,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	tokens.New(tokens.Config{Site: b.Site, Store: cfg.Access, API: s.api, Bodies: bodies}).Register()
 	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation}).register()
 	(&events{broker: in, api: s.api, reads: read}).register()
-	(&reports{cfg.Archive, in.Archived, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()
+	past.register()
 	record.api = s.api
 	record.register()
 	out.Register()

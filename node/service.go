@@ -152,6 +152,7 @@ type JobQuery struct {
 	State, Site string
 	Labels      map[string]string
 	Name        string // a part of the name, in lower case; "" = any
+	User        string // of this site, "" = any: for package api, which knows who asks; a broker passes it over
 	Limit       int    // 1 … 1000
 	Cursor      string // "" = from the newest
 }

@@ -12,10 +12,6 @@ import (
 // change makes a handler of a form of the members' page. What it leaves is that page again.
 func (p *Pages) change(do func(r *http.Request, param func(string) string) error) Handler {
 	return func(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-		if p.foreign(r) {
-			p.Refuse(w, r, Problem{http.StatusForbidden, "Not from this page", "a web page of another origin sent this; nothing was changed"})
-			return nil
-		}
 		err := p.cfg.Source.Current()
 		if err == nil {
 			err = do(r, param)
@@ -77,10 +73,6 @@ type invitedView struct {
 
 // invite invites the site of the form. Its answer is the page that shows the text: it is kept nowhere to go on to.
 func (p *Pages) invite(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	if p.foreign(r) {
-		p.Refuse(w, r, Problem{http.StatusForbidden, "Not from this page", "a web page of another origin sent this; nobody was invited"})
-		return nil
-	}
 	site, within, err := invitation(r.PostFormValue)
 	if err == nil {
 		err = p.cfg.Source.Current()

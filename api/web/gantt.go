@@ -120,12 +120,18 @@ func (g *gantt) bar(a *Attempt, end time.Time, y int) ganttBar {
 		of = a.Site
 	}
 	g.useClass(how)
+	link := ""
+	if a.known() {
+		link = "/jobs/" + a.Job.String()
+	}
 	return ganttBar{
 		X: x, Y: y, W: max(2, g.x(end)-x), H: laneHeight - 2, Class: fmt.Sprintf("series-%d %s", g.color(of), how),
-		Title: g.title(a, end),
-		Link:  "/jobs/" + a.Job.String(), Hatched: how == broke,
+		Title: g.title(a, end), Link: link, Hatched: how == broke,
 	}
 }
+
+// known reports whether it is told which job it is.
+func (a *Attempt) known() bool { return a.Job.Num > 0 }
 
 // end returns when an attempt ended, or the drawing does.
 func (g *gantt) end(a *Attempt) time.Time {
@@ -169,6 +175,9 @@ func (g *gantt) title(a *Attempt, end time.Time) string {
 		state = "running"
 	case state == "":
 		state = "ended"
+	}
+	if !a.known() {
+		return fmt.Sprintf("another user's of %s, at %s: %s, %s", a.Job.Site, a.Site, state, took(end.Sub(a.Started)))
 	}
 	return fmt.Sprintf("%s/%d attempt %d at %s: %s, %s", a.Job, a.Task, a.Attempt, a.Site, state, took(end.Sub(a.Started)))
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestLanesAndEndings(t *testing.T) {
 			})
 		}
 		v := timelineView{Since: 30 * time.Minute}
-		v.draw(h, map[string]int{"site-1": cores}, now)
+		v.draw(t.Context(), h, map[string]int{"site-1": cores}, now)
 		at := map[int]bool{} // where lanes are
 		for _, b := range v.Gantt.Rows[0].Bars {
 			if b.Class != crowded {
@@ -68,7 +69,7 @@ type ofMany struct {
 	list []Attempt
 }
 
-func (h ofMany) Attempts(time.Time, string, int) []Attempt { return h.list }
+func (h ofMany) Attempts(context.Context, time.Time, string, int) []Attempt { return h.list }
 
 // Found by review: under load the timeline showed its last minute only, and said
 // of tasks one after another that they ran at the same time.
@@ -83,7 +84,7 @@ func TestTimelineOfManyShortTasks(t *testing.T) {
 	}
 	h.list = append(h.list, Attempt{Site: "site-1", Started: now.Add(-25 * time.Minute), Ended: now.Add(-15 * time.Minute)})
 	v := timelineView{Since: 30 * time.Minute}
-	v.draw(h, map[string]int{"site-1": 1}, now)
+	v.draw(t.Context(), h, map[string]int{"site-1": 1}, now)
 	if v.More || v.Since < 29*time.Minute || v.Shown != len(h.list) || len(v.Gantt.Rows) != 1 {
 		t.Fatalf("%d of %d of the last %s, cut: %v", v.Shown, len(h.list), v.Since, v.More)
 	}

@@ -12,17 +12,21 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/access"
 )
 
 // jobsView is one page of the list.
 type jobsView struct {
-	Query, State, Site string
-	States, Sites      []string
-	Rows               []jobRow
-	Next               string // link to older ones, "" on the last page
-	First              bool   // the newest jobs are on this page
-	Filtered           bool
-	Unfinished         bool // the search stopped at its bound
+	Query, State, Site, User string
+	States, Sites, Users     []string
+	Own                      []jobRow // the newest of the visitor's, shown first
+	OwnTitle, OwnMore        string   // OwnMore leads to all of them, "" = these are all
+	Title                    string   // of the other jobs, "" = there is one list
+	Rows                     []jobRow
+	Next                     string // link to older ones, "" on the last page
+	First                    bool   // the newest jobs are on this page
+	Filtered                 bool
+	Unfinished               bool // the search stopped at its bound
 }
 
 type jobRow struct {
@@ -66,6 +70,7 @@ var jobStates = []string{"queued", "running", "succeeded", "failed", "cancelled"
 
 const (
 	pageJobs  = 50  // jobs on a page
+	ownJobs   = 10  // that it begins with
 	maxSearch = 200 // bytes of what is searched for
 	// maxLooks bounds a search: each look passes a bounded number of jobs.
 	maxLooks = 6
@@ -90,13 +95,24 @@ func (p *Pages) jobs(r *http.Request, _ func(string) string) (view, error) {
 	for _, s := range p.cfg.Source.Sites() {
 		v.Sites = append(v.Sites, s.ID)
 	}
+	who := p.visitor(r)
+	if who.Operates() {
+		v.Users = p.users()
+	}
+	if user := in.Get("user"); who.Operates() && access.ValidUser(user) {
+		v.User, v.Site = user, ""
+	}
 	v.First = in.Get("cursor") == ""
-	v.Filtered = v.Query != "" || v.State != "" || v.Site != ""
+	v.Filtered = v.Query != "" || v.State != "" || v.Site != "" || v.User != ""
 	if row, ok := p.byID(r.Context(), v.Query); ok {
 		v.Rows = []jobRow{row}
 		return view{template: "jobs", data: v}, nil
 	}
-	found, next, err := p.search(r.Context(), v.asked(in.Get("cursor")))
+	keep, err := p.ownFirst(r.Context(), who, &v)
+	if err != nil {
+		return view{}, err
+	}
+	found, next, err := p.searchFor(r.Context(), v.asked(in.Get("cursor")), keep)
 	if err != nil {
 		return view{}, err
 	}
@@ -125,7 +141,7 @@ func (p *Pages) byID(ctx context.Context, query string) (jobRow, bool) {
 }
 
 func (v *jobsView) asked(cursor string) node.JobQuery {
-	q := node.JobQuery{State: v.State, Site: v.Site, Limit: pageJobs, Cursor: cursor}
+	q := node.JobQuery{State: v.State, Site: v.Site, User: v.User, Limit: pageJobs, Cursor: cursor}
 	key, value, isLabel := strings.Cut(v.Query, "=")
 	switch {
 	case isLabel:
@@ -138,7 +154,7 @@ func (v *jobsView) asked(cursor string) node.JobQuery {
 
 func (v *jobsView) link(cursor string) string {
 	q := url.Values{"cursor": {cursor}}
-	for name, value := range map[string]string{"q": v.Query, "state": v.State, "site": v.Site} {
+	for name, value := range map[string]string{"q": v.Query, "state": v.State, "site": v.Site, "user": v.User} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -149,6 +165,13 @@ func (v *jobsView) link(cursor string) string {
 // search goes on until a page is full, nothing is left, or it has looked long
 // enough.
 func (p *Pages) search(ctx context.Context, q node.JobQuery) (found []node.Job, next string, err error) {
+	return p.searchFor(ctx, q, func(*node.Job) bool { return true })
+}
+
+// searchFor is search among the jobs that are to be kept.
+func (p *Pages) searchFor(
+	ctx context.Context, q node.JobQuery, keep func(*node.Job) bool,
+) (found []node.Job, next string, err error) {
 	until := time.Now().Add(searchTime)
 	limit := q.Limit
 	for range maxLooks {
@@ -156,7 +179,12 @@ func (p *Pages) search(ctx context.Context, q node.JobQuery) (found []node.Job, 
 		if err != nil {
 			return nil, "", err
 		}
-		found, next = append(found, page.Items...), page.Next
+		next = page.Next
+		for i := range page.Items {
+			if keep(&page.Items[i]) {
+				found = append(found, page.Items[i])
+			}
+		}
 		q.Cursor, q.Limit = next, limit-len(found)
 		if next == "" || q.Limit <= 0 || time.Now().After(until) {
 			break

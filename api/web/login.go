@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/node/access"
 )
 
 // Sessions lets browsers in that have a token.
@@ -14,8 +16,12 @@ type Sessions interface {
 	LogIn(r *http.Request, token string) (*http.Cookie, error)
 	// LogOut ends the session of a request, and returns the cookie that takes back its own.
 	LogOut(r *http.Request) *http.Cookie
-	// LoggedIn reports whether a request comes with a session, or needs none.
-	LoggedIn(r *http.Request) bool
+	// Holder returns the token by which a request was sent, or the operator's; the error says that there is no session.
+	Holder(r *http.Request) (access.Token, error)
+	// FormKey returns what the forms of a request's session carry, "" = it comes without one. Genuine reports whether
+	// the key that a form brings is that.
+	FormKey(r *http.Request) string
+	Genuine(r *http.Request, key string) bool
 }
 
 // loginPage is what the page shows.

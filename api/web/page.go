@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/access"
 )
 
 //go:embed templates/*.html
@@ -20,7 +22,7 @@ var templates = func() map[string]*template.Template {
 	sets := map[string]*template.Template{}
 	for _, name := range []string{
 		"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "members", "invited", "docs",
-		"problem", "login",
+		"problem", "login", "tokens", "token", "me", "users",
 	} {
 		sets[name] = template.Must(template.New("layout.html").Funcs(words).ParseFS(templateFiles,
 			"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
@@ -58,25 +60,30 @@ type screen struct {
 	Since   string // place of the newest change that it shows
 	Query   string // in the search field
 	Now     time.Time
-	// Guest says that the page is shown to who has no session: it gets no changes.
-	// In says that there is one, to be ended.
-	Guest, In bool
+	visitor
 	outdated
 	Tabs []tab
 	Data any
 }
 
-type tab struct{ Name, Path, Title string }
+type tab struct {
+	Name, Path, Title string
+
+	needs access.Role // the least one, "" = none
+}
 
 var tabs = []tab{
-	{"federation", "/", "Federation"},
-	{"fairness", "/fairness", "Fairness"},
-	{"queue", "/queue", "Queue"},
-	{"jobs", "/jobs", "Jobs"},
-	{"timeline", "/timeline", "Timeline"},
-	{"events", "/events", "Events"},
-	{"members", "/members", "Members"},
-	{"docs", "/docs", "API"},
+	{"federation", "/", "Federation", ""},
+	{"fairness", "/fairness", "Fairness", ""},
+	{"queue", "/queue", "Queue", ""},
+	{"jobs", "/jobs", "Jobs", ""},
+	{"timeline", "/timeline", "Timeline", ""},
+	{"events", "/events", "Events", ""},
+	{"members", "/members", "Members", ""},
+	{"me", "/me", "You", access.ReadOnly},
+	{"users", "/users", "Users", access.Operator},
+	{"tokens", "/tokens", "Tokens", access.ReadOnly},
+	{"docs", "/docs", "API", ""},
 }
 
 // patience bounds how long a page may wait for the broker.
@@ -140,10 +147,10 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	if len(query) > maxSearch {
 		query = ""
 	}
-	guest, in := p.guest(r)
+	who := p.visitor(r)
 	var out bytes.Buffer
 	err := templates[v.template].ExecuteTemplate(&out, part, screen{
-		Guest: guest, In: in, Tab: tabOf(v.template), Tabs: tabs, Site: p.cfg.Source.Site(), Version: p.cfg.Version,
+		visitor: who, Tab: tabOf(v.template), Tabs: who.tabs(), Site: p.cfg.Source.Site(), Version: p.cfg.Version,
 		Self: self(r.URL), Since: since,
 		Query: query, Now: p.cfg.Now(), outdated: p.outdated(), Data: v.data,
 	})
@@ -169,17 +176,10 @@ func tabOf(template string) string {
 		return "jobs"
 	case "invited":
 		return "members"
+	case "token":
+		return "tokens"
 	}
 	return template
-}
-
-// guest says whether a request comes without a session that it would need, or with one.
-func (p *Pages) guest(r *http.Request) (guest, in bool) {
-	if p.cfg.Sessions == nil || !p.cfg.Sessions.On() {
-		return false, false
-	}
-	in = p.cfg.Sessions.LoggedIn(r)
-	return !in, in
 }
 
 // self returns where a page asks for itself again.

@@ -46,7 +46,8 @@ type History interface {
 	// Attempts returns copies of those that run or ended after since, at one
 	// executor ("" = all): at most limit, those that run first, then by end, the
 	// latest first.
-	Attempts(since time.Time, site string, limit int) []Attempt
+	// Of jobs that the context's asker may not know, they do not say which.
+	Attempts(ctx context.Context, since time.Time, site string, limit int) []Attempt
 	// EarlierOf returns copies of a job's attempts that ended, of the tasks
 	// [from, to), at most limit.
 	EarlierOf(job command.JobID, from, to uint32, limit int) []Attempt
@@ -56,7 +57,7 @@ type History interface {
 
 // Attempt is one run of a task.
 type Attempt struct {
-	Job     command.JobID // Job.Site is the owner
+	Job     command.JobID // Job.Site is the owner; number 0: it is not told which job it is
 	Task    uint32
 	Attempt uint32
 	Site    string // executor

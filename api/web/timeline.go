@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -63,7 +64,7 @@ func (p *Pages) timeline(r *http.Request, _ func(string) string) (view, error) {
 		v.Site = ""
 	}
 	if v.Kept {
-		v.draw(p.cfg.History, cores, p.cfg.Now())
+		v.draw(r.Context(), p.cfg.History, cores, p.cfg.Now())
 	}
 	return view{template: "timeline", data: v}, nil
 }
@@ -72,8 +73,8 @@ func (p *Pages) timeline(r *http.Request, _ func(string) string) (view, error) {
 // are drawn one by one, the others together. Only beyond what is ever remembered
 // the period is cut, so that the drawing is complete for what it shows. No row has
 // more lanes than its site has cores.
-func (v *timelineView) draw(history History, cores map[string]int, now time.Time) {
-	list := history.Attempts(now.Add(-v.Since), v.Site, maxDrawn+1)
+func (v *timelineView) draw(ctx context.Context, history History, cores map[string]int, now time.Time) {
+	list := history.Attempts(ctx, now.Add(-v.Since), v.Site, maxDrawn+1)
 	if len(list) > maxDrawn {
 		v.More = true
 		v.Since = max(time.Second, now.Sub(list[maxDrawn].Ended))

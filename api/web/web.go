@@ -17,6 +17,8 @@ type Config struct {
 	Whys    Whys    // nil: a waiting job's reason is all there is to say
 	// Sessions lets people in; nil: there is no login page, and everybody is in.
 	Sessions Sessions
+	Tokens   Tokens // nil: there are none to show, and no users
+	People   People // needed with Tokens
 	Version  string // of the program
 	// Problem words an error that is no *node.ElsewhereError for people. Its
 	// texts may hold what came from outside.
@@ -96,6 +98,9 @@ func (p *Pages) Routes() []Route {
 	page := func(path string, h func(r *http.Request, param func(string) string) (view, error)) Route {
 		return Route{http.MethodGet, path, p.page(h), Brief, false}
 	}
+	form := func(path string, h Handler) Route {
+		return Route{http.MethodPost, path, p.posted(h), Brief, true}
+	}
 	routes := []Route{
 		page("/", p.federation),
 		page("/fairness", p.fairness),
@@ -105,12 +110,12 @@ func (p *Pages) Routes() []Route {
 		page("/timeline", p.timeline),
 		page("/events", p.events),
 		page("/members", p.members),
-		{http.MethodPost, "/members/invite", p.invite, Brief, true},
-		{http.MethodPost, "/members/propose", p.change(p.propose), Brief, true},
-		{http.MethodPost, "/members/invitations/{site}/revoke", p.change(p.revoke), Brief, false},
-		{http.MethodPost, "/members/motions/{number}/approve", p.voting(true), Brief, false},
-		{http.MethodPost, "/members/motions/{number}/reject", p.voting(false), Brief, false},
-		{http.MethodPost, "/jobs/{id}/cancel", p.cancel, Brief, false},
+		form("/members/invite", p.invite),
+		form("/members/propose", p.change(p.propose)),
+		form("/members/invitations/{site}/revoke", p.change(p.revoke)),
+		form("/members/motions/{number}/approve", p.voting(true)),
+		form("/members/motions/{number}/reject", p.voting(false)),
+		form("/jobs/{id}/cancel", p.cancel),
 		{http.MethodGet, "/jobs/{id}/log", p.log, Follows, false},
 		{http.MethodGet, "/jobs/{id}/live", p.jobLive, Listens, false},
 		{http.MethodGet, "/events/stream", p.eventStream, Listens, false},
@@ -119,7 +124,11 @@ func (p *Pages) Routes() []Route {
 		{http.MethodGet, "/assets/{name}", p.asset, Brief, false},
 	}
 	if p.cfg.Sessions != nil {
-		routes = append(routes, page("/login", p.login), Route{http.MethodPost, "/logout", p.logOut, Brief, false})
+		routes = append(routes, page("/login", p.login), form("/logout", p.logOut))
+	}
+	if p.cfg.Tokens != nil {
+		routes = append(routes, page("/me", p.me), page("/users", p.people), page("/tokens", p.tokens), form("/tokens", p.createToken),
+			form("/tokens/{id}/revoke", p.revokeToken))
 	}
 	return routes
 }

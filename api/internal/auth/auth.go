@@ -38,6 +38,7 @@ func New(tokens Tokens, challenge string) *Auth {
 	a := &Auth{tokens: tokens, sessions: newSessions(), failures: newFailures(), challenge: challenge}
 	if a.On() {
 		a.live = newLive(tokens.ByID)
+		a.sessions.ended = func(key sessionKey) { a.live.end(key.holder(), sessionEnded()) }
 		tokens.OnRevoke(a.live.check)
 	}
 	return a

@@ -12,14 +12,14 @@ import (
 // recheck bounds how long a timer waits for the end of a token: the clock that says when that is may be set meanwhile.
 const recheck = time.Minute
 
-// live are the requests that are being answered, by their token. They end with it: streams, logs that are followed,
-// reads that block, long submissions. All methods may be called from any goroutine.
+// live are the requests that are being answered, by their token, and by their session. They end with it: streams, logs
+// that are followed, reads that block, long submissions. All methods may be called from any goroutine.
 type live struct {
 	find func(id string) (access.Token, error)
 
 	mu     sync.Mutex
 	last   uint64             // request; guarded by mu
-	tokens map[string]*holder // by ID; guarded by mu. Invariant: each has requests, as many as are under way
+	tokens map[string]*holder // by ID, and sessions; guarded by mu. Invariant: each has requests under way
 }
 
 // holder is a token with requests under way.

@@ -30,10 +30,12 @@ func Needed(r *http.Request) access.Role {
 	path := r.URL.Path
 	switch {
 	case path == pathTokens, strings.HasPrefix(path, pathTokens+"/"), // to look at them, too
-		path == "/v1/audit": // it tells of all users
+		path == "/v1/audit", path == "/users": // they tell of all users
 		return access.Operator
 	case Reads(r), path == PathLogout:
 		return access.ReadOnly
+	case strings.HasPrefix(path, "/tokens/"): // own ones, which the page sees to
+		return access.User
 	case path == "/v1/jobs", path == "/v1/cancel", strings.HasPrefix(path, "/v1/jobs/"), strings.HasPrefix(path, "/jobs/"):
 		return access.User
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,11 +21,17 @@ const (
 
 // sessions are those of browsers. They end with the process: nothing of them is on a disk.
 type sessions struct {
-	now func() time.Time
+	now   func() time.Time
+	ended func(key sessionKey) // called once it is not found any more
 
 	mu   sync.Mutex
-	open map[[sha256.Size]byte]session // by the hash of its id; guarded by mu. Invariant: at most maxSessions
+	open map[sessionKey]session // by the hash of its id; guarded by mu. Invariant: at most maxSessions
 }
+
+// sessionKey is the hash of a session's id.
+type sessionKey [sha256.Size]byte
+
+func keyOf(id string) sessionKey { return sha256.Sum256([]byte(id)) }
 
 type session struct {
 	token string // ID of the one that opened it: it ends with that
@@ -32,25 +39,31 @@ type session struct {
 }
 
 func newSessions() *sessions {
-	return &sessions{now: time.Now, open: map[[sha256.Size]byte]session{}}
+	return &sessions{now: time.Now, ended: func(sessionKey) {}, open: map[sessionKey]session{}}
 }
 
 // begin opens a session and returns its id. If there are too many, the one that would end first ends.
 func (s *sessions) begin(token string) string {
 	id := rand.Text() + rand.Text()
-	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.open) >= maxSessions {
-		s.drop()
+	if dropped, full := s.add(keyOf(id), session{token, s.now().Add(sessionLife)}); full {
+		s.ended(dropped)
 	}
-	s.open[sha256.Sum256([]byte(id))] = session{token, now.Add(sessionLife)}
 	return id
 }
 
-// drop ends the session that would end first. REQUIRES: s.mu held.
-func (s *sessions) drop() {
-	var first [sha256.Size]byte
+// add adds a session; if there were too many, it says which one it has ended.
+func (s *sessions) add(key sessionKey, one session) (dropped sessionKey, full bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if full = len(s.open) >= maxSessions; full {
+		dropped = s.drop()
+	}
+	s.open[key] = one
+	return dropped, full
+}
+
+// drop ends the session that would end first, and returns its key. REQUIRES: s.mu held.
+func (s *sessions) drop() (first sessionKey) {
 	var ends time.Time
 	for key, one := range s.open {
 		if ends.IsZero() || one.ends.Before(ends) {
@@ -58,28 +71,32 @@ func (s *sessions) drop() {
 		}
 	}
 	delete(s.open, first)
+	return first
 }
 
 // token returns the ID of the token that opened a session, "" if there is no such session.
 func (s *sessions) token(id string) string {
-	key := sha256.Sum256([]byte(id))
+	one, _ := s.find(keyOf(id))
+	return one.token
+}
+
+// find returns a session that has not ended.
+func (s *sessions) find(key sessionKey) (session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.open[key]
-	if !ok {
-		return ""
-	}
-	if !s.now().Before(one.ends) {
+	if ok && !s.now().Before(one.ends) {
 		delete(s.open, key)
-		return ""
+		return session{}, false
 	}
-	return one.token
+	return one, ok
 }
 
 func (s *sessions) end(id string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, sha256.Sum256([]byte(id)))
+	delete(s.open, keyOf(id))
+	s.mu.Unlock()
+	s.ended(keyOf(id))
 }
 
 // cookieName tells the brokers of one machine apart: browsers send a host's cookies to all of its ports.
@@ -110,6 +127,7 @@ func (a *Auth) LogIn(r *http.Request, text string) (*http.Cookie, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.sessions.end(cookieOf(r)) // the browser forgets it
 	return cookie(r, a.sessions.begin(token.ID), sessionLife), nil
 }
 
@@ -117,15 +135,6 @@ func (a *Auth) LogIn(r *http.Request, text string) (*http.Cookie, error) {
 func (a *Auth) LogOut(r *http.Request) *http.Cookie {
 	a.sessions.end(cookieOf(r))
 	return cookie(r, "", -time.Second)
-}
-
-// LoggedIn reports whether a request comes with a session, or needs none: its token was looked at before.
-func (a *Auth) LoggedIn(r *http.Request) bool {
-	if !a.On() || r.Header.Values("Authorization") != nil {
-		return true
-	}
-	_, err := a.session(r)
-	return err == nil
 }
 
 // session returns the token that opened the session of a request. Programs change things with a token alone, and a
@@ -136,12 +145,23 @@ func (a *Auth) session(r *http.Request) (access.Token, error) {
 		return access.Token{}, unauthenticated("the request brings no token")
 	}
 	token, err := a.tokens.ByID(a.sessions.token(id))
-	if err != nil {
-		return access.Token{}, unauthenticated("the session has ended: log in again")
-	}
-	if !Reads(r) && r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" {
-		return access.Token{}, problem.New(http.StatusForbidden, "foreign-page", "A session changes things from the broker's own pages alone",
-			"the request does not say from which page it comes; a program sends a token instead")
+	switch {
+	case err != nil:
+		return access.Token{}, sessionEnded()
+	case Reads(r):
+		return token, nil
+	case strings.HasPrefix(r.URL.Path, "/v1/"):
+		return access.Token{}, notFromAPage("a session reads the API and changes nothing by it; a program sends a token instead")
+	case r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "":
+		return access.Token{}, notFromAPage("the request does not say from which page it comes; a program sends a token instead")
 	}
 	return token, nil
+}
+
+func sessionEnded() *problem.Problem {
+	return unauthenticated("the session has ended: log in again")
+}
+
+func notFromAPage(why string) *problem.Problem {
+	return problem.New(http.StatusForbidden, "foreign-page", "A session changes things from the broker's own pages alone", why)
 }

@@ -41,8 +41,11 @@ func (j *Rule) shown(job node.Job, sight node.Sight) node.Job {
 // Jobs implements source.Jobs: what is not to be seen is left out, and no filter tells what of a job is not shown.
 func (j *Rule) Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error) {
 	least, limit := node.SeesOutline, q.Limit
-	if len(q.Labels) > 0 || q.Name != "" {
+	if len(q.Labels) > 0 || q.Name != "" || q.User != "" {
 		least = node.SeesAll
+	}
+	if q.User != "" {
+		q.Site = j.broker.Site() // others' jobs have no users here
 	}
 	out := node.JobPage{Items: []node.Job{}}
 	for range maxPages {
@@ -53,7 +56,8 @@ func (j *Rule) Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error) 
 		}
 		found := len(out.Items)
 		for i := range page.Items {
-			if sight := j.sees(ctx, page.Items[i].ID); sight >= least {
+			id := page.Items[i].ID
+			if sight := j.sees(ctx, id); sight >= least && (q.User == "" || q.User == j.broker.UserOf(id.Num)) {
 				out.Items = append(out.Items, j.shown(page.Items[i], sight))
 			}
 		}
@@ -76,6 +80,11 @@ func (j *Rule) Filter(ctx context.Context, f node.EventFilter) node.EventFilter 
 	}
 	f.Visible = func(id command.JobID) bool { return j.sees(ctx, id) >= least }
 	return f
+}
+
+// Knows reports whether who asks may know of a job at all.
+func (j *Rule) Knows(ctx context.Context, id command.JobID) bool {
+	return j.sees(ctx, id) != node.SeesNothing
 }
 
 // Archived selects the jobs of whose past who asks may read, nil = all: an operator what the archive has, others their

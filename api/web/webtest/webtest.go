@@ -487,7 +487,7 @@ type History struct{ Broker *Broker }
 var _ web.History = History{}
 
 // Attempts implements web.History: one began each second, somewhere.
-func (h History) Attempts(since time.Time, at string, limit int) (out []web.Attempt) {
+func (h History) Attempts(_ context.Context, since time.Time, at string, limit int) (out []web.Attempt) {
 	n := len(h.Broker.SiteList)
 	for i := range 8000 {
 		a := web.Attempt{

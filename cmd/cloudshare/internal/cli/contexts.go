@@ -21,9 +21,13 @@ type Contexts struct{ path string }
 type Context struct {
 	Token     string `json:"token,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
+	// CAFile and Pin are by what an https broker is trusted: authorities in a file, or the SHA-256 of its key in
+	// hexadecimal digits; else the token's own pin, else the system's authorities.
+	CAFile string `json:"ca_file,omitempty"`
+	Pin    string `json:"pin,omitempty"`
 }
 
-// contextsFile is the form of the file: contexts by http://HOST:PORT.
+// contextsFile is the form of the file: contexts by http://HOST:PORT or https://HOST:PORT.
 type contextsFile struct {
 	Contexts map[string]Context `json:"contexts"`
 }

@@ -16,13 +16,33 @@ import (
 // With _FILE after it, it names a file.
 const TokenVariable = "CLOUDSHARE_API_TOKEN"
 
-// ClientOf returns a client of the broker at addr, with its token if one is known.
+// ClientOf returns a client of the broker at addr, with its token if one is known. Of the token's text the pin stays
+// here: by it the broker is trusted.
 func (a *App) ClientOf(addr string) (*client.Client, error) {
-	c, err := client.New(addr)
+	token, err := a.Token(addr)
 	if err != nil {
 		return nil, err
 	}
-	token, err := a.Token(addr)
+	var pin *access.Pin
+	if token != "" {
+		bare, pinned, cause := access.Split(token)
+		if cause == nil { // else it is no token of a broker's own
+			token, pin = bare, pinned
+		}
+	}
+	trusted, err := a.trustIn(addr, pin)
+	if err != nil {
+		return nil, err
+	}
+	at, err := trusted.secured(addr)
+	if err != nil {
+		return nil, err
+	}
+	options, err := trusted.options()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(at, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -62,26 +82,36 @@ func readToken(path string) (string, error) {
 	return text, nil
 }
 
-// Token returns the token of a context, "" if there is none, or none any more.
-func (c Contexts) Token(addr string) (string, error) {
+// of returns the context of an address; its zero value if there is none. An address without a scheme has that of its
+// context, http before https.
+func (c Contexts) of(addr string) (Context, error) {
 	at := place(addr)
 	if c.path == "" || at == "" {
-		return "", nil
+		return Context{}, nil
 	}
 	all, err := c.read()
 	if err != nil {
-		return "", err
+		return Context{}, err
 	}
-	known := all[at]
-	if known.Token != "" || known.TokenFile == "" {
-		return known.Token, nil
+	known, ok := all[at]
+	if !ok && !strings.Contains(addr, "://") {
+		known = all[place("https://"+addr)]
+	}
+	return known, nil
+}
+
+// Token returns the token of a context, "" if there is none, or none any more.
+func (c Contexts) Token(addr string) (string, error) {
+	known, err := c.of(addr)
+	if err != nil || known.Token != "" || known.TokenFile == "" {
+		return known.Token, err
 	}
 	text, err := access.ReadText(known.TokenFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil // of a federation that is gone
 	}
 	if err != nil {
-		return "", fmt.Errorf("context of %s in %s: %w", at, c.path, err)
+		return "", fmt.Errorf("context of %s in %s: %w", place(addr), c.path, err)
 	}
 	return text, nil
 }

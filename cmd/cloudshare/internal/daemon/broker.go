@@ -156,12 +156,19 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
+	secured, err := openClientTLS(cfg, log)
+	if err == nil {
+		err = tokens.PinIn(cfg.DataDir, secured.pin)
+	}
+	if err != nil {
+		return err
+	}
 	socket := openOperatorSocket(cfg.DataDir, log)
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens, Audit: p.records.audit,
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
-		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket,
+		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket, TLS: secured.cfg, Vouched: secured.vouched,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
 	}, p.broker, reg, log)
 	if err = server.Start(); err != nil {

@@ -32,6 +32,7 @@ type gate struct {
 	metrics   *metrics
 	audit     *auditing
 	refuse    func(http.ResponseWriter, *http.Request, *problem.Problem)
+	insist    bool // browsers are to come by HTTPS alone
 }
 
 var _ rest.Gate = (*gate)(nil)
@@ -53,6 +54,12 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 		if g.transport.Crowded() {
 			h.Set("Connection", "close")
 		}
+		if g.insist && r.TLS != nil {
+			h.Set("Strict-Transport-Security", insistFor)
+		}
+		if h.Get("WWW-Authenticate") != "" {
+			return // to who brings no token nothing is told of the broker
+		}
 		if h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
 			h.Set(wire.HeaderIndex, strconv.FormatUint(g.broker.Index(), 10))
 		}
@@ -60,6 +67,9 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 		age(h)
 	}
 }
+
+// insistFor is for how long a browser comes by HTTPS alone: a month after its last visit.
+const insistFor = "max-age=2592000"
 
 // Admit implements rest.Gate: it refuses what other people's web pages ask, who has no
 // token, and what is meant for another broker, and unpacks bodies. The request it returns says who asks, and ends with

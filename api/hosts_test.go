@@ -21,7 +21,7 @@ func TestForeignHosts(t *testing.T) {
 		"evil.example:7700": false, "evil.example": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false,
 		"notlocalhost": false, "x.broker.lan": false, "0x7f.1:7700": false, "2130706433": false, "a:b:c": false, "evil.example:7700:1": false,
 	} {
-		for _, q := range [][2]string{{"GET", "/"}, {"GET", "/v1/status"}, {"POST", "/v1/jobs"}} {
+		for _, q := range [][2]string{{"GET", "/"}, {"GET", "/v1/status"}, {"POST", "/v1/jobs"}, {"GET", "/livez"}, {"GET", "/docs"}, {"GET", "/login"}, {"GET", "/openapi.json"}} {
 			r := httptest.NewRequest(q[0], q[1], strings.NewReader(`{"command":["true"]}`))
 			r.Host = host
 			r.Header.Set("Content-Type", js)

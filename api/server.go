@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -60,6 +61,10 @@ type Config struct {
 	// Operator brings connections by which this site's operator asks without a token: of a Unix socket, from processes
 	// of the broker's user or root. nil: there is no such way.
 	Operator net.Listener
+	// TLS is how clients are spoken to; nil: by plain HTTP, which is for the loopback or behind a proxy. Vouched says
+	// that an authority vouches for its certificate, so that browsers may be told to insist on it.
+	TLS     *tls.Config
+	Vouched bool
 	// Misdialed returns what to answer to a connection that begins so, since it means
 	// another port of the broker; nil: it does not. May be nil.
 	Misdialed func(first [4]byte) []byte
@@ -131,7 +136,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)),
 		auth: who, bodies: bodies,
 		writers: transport.NewWriters(cfg.BodyTimeout), reads: read, peers: s.peers, metrics: metrics, audit: record,
-		refuse: s.pages.refuse,
+		refuse: s.pages.refuse, insist: cfg.TLS != nil && cfg.Vouched,
 	}, logger)
 	out := outputs.New(outputs.Config{
 		Broker: in, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
@@ -166,7 +171,7 @@ func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 	return &Server{
 		transport: transport.New(transport.Config{
 			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
-			Misdialed: cfg.Misdialed, Peers: cfg.Peers, From: peers.From, Operator: cfg.Operator,
+			TLS: cfg.TLS, Misdialed: cfg.Misdialed, Peers: cfg.Peers, From: peers.From, Operator: cfg.Operator,
 		}, logger),
 		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages"),
 		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs"),

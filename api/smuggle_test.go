@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node/access"
 )
 
@@ -101,6 +103,109 @@ func TestOneConnectionIsNobodys(t *testing.T) {
 		}
 	}
 }
+
+// Lengths that two readers may take differently, and fields that go on in the next line, are refused or mean one thing:
+// what stands behind a request is another one, without its token.
+func TestSmuggledLengths(t *testing.T) {
+	g := serveGuarded(t, newFake("site-1"))
+	auth := "POST /v1/drain HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + g.token + "\r\n"
+	hidden := "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	for name, c := range map[string]struct {
+		fields string
+		first  int // the status of the first answer; 0 = any
+	}{
+		"two lengths":            {"Content-Length: 0\r\nContent-Length: 4\r\n", 400},
+		"a list of lengths":      {"Content-Length: 0, 4\r\n", 400},
+		"a sign":                 {"Content-Length: +4\r\n", 400},
+		"hexadecimal":            {"Content-Length: 0x4\r\n", 400},
+		"negative":               {"Content-Length: -1\r\n", 400},
+		"chunked, not at last":   {"Transfer-Encoding: chunked, identity\r\n", 501},
+		"another coding":         {"Transfer-Encoding: gzip\r\n", 501},
+		"chunked twice":          {"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 501},
+		"a vertical tab":         {"Transfer-Encoding: \x0bchunked\r\n", 400},
+		"a space before a colon": {"Content-Length : 4\r\n", 400},
+		"a bare return":          {"X-Note: a\rContent-Length: 4\r\n", 400},
+		"both":                   {"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", 0},
+		"a fold":                 {"X-Note: a\r\n Content-Length: 40\r\nContent-Length: 0\r\n", 0},
+	} {
+		got := g.raw(auth+c.fields+"\r\n"+hidden+hidden, 3)
+		if len(got) == 0 || c.first != 0 && (got[0] != c.first || len(got) > 1) {
+			t.Errorf("%s: %v, want %d alone", name, got, c.first)
+		}
+		for _, status := range got[min(1, len(got)):] {
+			if status != 401 && status != 400 {
+				t.Errorf("%s: what stands behind it: %v", name, got)
+			}
+		}
+	}
+}
+
+// What a proxy says of a client is not believed: wrong tokens count for the address that sent them, and no header
+// makes somebody the operator, another site or a browser's secure page.
+func TestForwardedHeaders(t *testing.T) {
+	g := newGuarded(t)
+	limited := false
+	for i := range 200 {
+		from := fmt.Sprintf("10.0.%d.%d", i/256, i%256)
+		w := ask(g.Server, "GET", "/v1/status", "", "", "Authorization", "Bearer cst_x", "X-Forwarded-For", from,
+			"X-Real-IP", from, "Forwarded", "for="+from)
+		limited = limited || w.Code == http.StatusTooManyRequests
+	}
+	if !limited {
+		t.Error("each forwarded address has wrong tokens of its own")
+	}
+	for _, header := range []string{
+		wire.HeaderSite, "X-Forwarded-User", "X-Remote-User", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Client-Cert",
+	} {
+		if w := ask(g.Server, "GET", "/v1/status", "", "", header, "localhost"); w.Code != http.StatusUnauthorized {
+			t.Errorf("%s: %d", header, w.Code)
+		}
+	}
+}
+
+// A task that reaches the API without a token is told that one is needed, and nothing of the broker: whatever it asks
+// for, it gets the same.
+func TestNothingWithoutAToken(t *testing.T) {
+	g := serveGuarded(t, newFake("site-1"))
+	var first string
+	for _, line := range []string{
+		"GET /v1/status", "GET /v1/jobs/site-1.1", "GET /v1/none", "POST /v1/status", "DELETE /v1/jobs/site-1.1",
+		"GET /metrics", "PUT /v1/policy",
+	} {
+		conn := dialRaw(t, g.Addr())
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", line)
+		answer, err := io.ReadAll(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := regexp.MustCompile(`Date: [^\r]*\r\n`).ReplaceAllString(string(answer), "")
+		if first == "" {
+			first = text
+		}
+		if text != first || !strings.HasPrefix(text, "HTTP/1.1 401 ") ||
+			strings.Contains(text, "site-1") || strings.Contains(text, wire.HeaderIndex) {
+			t.Errorf("%s:\n%s\nwant\n%s", line, text, first)
+		}
+	}
+}
+
+// dialRaw opens a connection that ends with the test.
+func dialRaw(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return conn
+}
+
+// writeOnly leaves what comes to somebody else.
+type writeOnly struct{ net.Conn }
+
+// Read implements net.Conn.
+func (writeOnly) Read([]byte) (int, error) { return 0, io.EOF }
 
 // A method in a header, or another path there, changes nothing of what a role may do.
 func TestSmuggledMethods(t *testing.T) {

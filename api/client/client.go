@@ -47,35 +47,41 @@ type Client struct {
 	fresh *fresh // nil: reads are answered however old
 }
 
-// New returns a client of the broker at addr: an http URL, host:port, or unix:///PATH of a broker's api.sock, by which
-// its site's operator needs no token.
-func New(addr string) (*Client, error) {
+// New returns a client of the broker at addr: an http or https URL, host:port, which is http, or unix:///PATH of a
+// broker's api.sock, by which its site's operator needs no token. Of https, the system's authorities vouch for the
+// broker unless an Option says otherwise.
+func New(addr string, options ...Option) (*Client, error) {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
 	if path, local := strings.CutPrefix(addr, "unix://"); local {
 		if path == "" {
 			return nil, fmt.Errorf("%w: %.200q; use unix:///PATH of a broker's api.sock", ErrBadAddr, addr)
 		}
 		way := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
-		return newClient(&url.URL{Scheme: "http", Host: "localhost"}, addr, way), nil
+		return newClient(&url.URL{Scheme: "http", Host: "localhost"}, addr, way, nil), nil
 	}
 	if !strings.Contains(addr, "://") {
 		addr = "http://" + addr
 	}
 	u, err := url.Parse(addr)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return nil, fmt.Errorf("%w: %.200q; use http://HOST:PORT", ErrBadAddr, addr)
+		return nil, fmt.Errorf("%w: %.200q; use http://HOST:PORT or https://HOST:PORT", ErrBadAddr, addr)
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
-	return newClient(u, u.String(), dialer.DialContext), nil
+	return newClient(u, u.String(), dialer.DialContext, options), nil
 }
 
 // dial is a way to the broker, wherever its URL says that it is.
 type dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-func newClient(base *url.URL, addr string, way dial) *Client {
-	return &Client{base: base, addr: addr, http: &http.Client{Transport: &http.Transport{
+func newClient(base *url.URL, addr string, way dial, options []Option) *Client {
+	c := &Client{base: base, addr: addr, http: &http.Client{Transport: &http.Transport{
 		DialContext: way, MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute, DisableCompression: true,
+		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
 	}}}
+	for _, option := range options {
+		option(c)
+	}
+	return c
 }
 
 // WithToken returns a client that proves by a token of the broker's site who asks. It shares c's connections.
@@ -133,7 +139,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, c.addr, cause(err))
+		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, c.addr, explained(cause(err)))
 	}
 	return res, nil
 }

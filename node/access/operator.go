@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,6 +31,27 @@ func OpenIn(dataDir string) (*Store, error) {
 	}
 	s.made = true
 	return s, nil
+}
+
+// PinIn has the texts of new tokens carry a pin, and that in the OperatorFile of a data folder as well, if it is there;
+// nil: none of them.
+func (s *Store) PinIn(dataDir string, pin *Pin) error {
+	s.mu.Lock()
+	s.pin = pin
+	s.mu.Unlock()
+	path := filepath.Join(dataDir, OperatorFile)
+	old, err := ReadText(path)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrNoToken) || errors.Is(err, ErrMistyped) {
+		return nil // its owner has moved it away
+	}
+	if err != nil {
+		return err
+	}
+	text, err := WithPin(old, pin)
+	if err != nil || text == old {
+		return err
+	}
+	return WriteText(path, text)
 }
 
 // WriteText writes the text of a token into a file that only its owner may read.

@@ -21,6 +21,7 @@ type Store struct {
 	mu      sync.RWMutex
 	tokens  map[string]Token  // by ID; guarded by mu. Invariant: what it holds, the file holds
 	revoked []func(id string) // guarded by mu
+	pin     *Pin              // of the texts of new tokens, nil = none; guarded by mu
 }
 
 // Open reads the tokens of a file. If there is none, the store is empty, and the first token makes it.
@@ -47,7 +48,11 @@ func (s *Store) Create(t Token) (text string, made Token, err error) {
 	if err != nil {
 		return "", Token{}, err
 	}
-	return text, made, nil
+	s.mu.RLock()
+	pin := s.pin
+	s.mu.RUnlock()
+	text, err = WithPin(text, pin)
+	return text, made, err
 }
 
 // adopt keeps a token whose text was made before.

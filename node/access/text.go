@@ -13,12 +13,14 @@ import (
 // Prefix begins the text of every token.
 const Prefix = "cst_"
 
-// Bytes and letters of the parts of a text: cst_ID_SECRET_CRC.
+// Bytes and letters of the parts of a text: cst_ID_SECRET_CRC. One with a pin has the pin's bytes before those of the
+// checksum, in the same last part: cst_ID_SECRET_PINCRC.
 const (
 	idBytes, idLetters         = 5, 8
 	secretBytes, secretLetters = 32, 52
 	checkLetters               = 7
-	textLetters                = len(Prefix) + idLetters + 1 + secretLetters + 1 + checkLetters
+	bodyLetters                = len(Prefix) + idLetters + 1 + secretLetters + 1
+	textLetters                = bodyLetters + checkLetters // without a pin
 )
 
 // Errors of texts. None shows a part of the text.
@@ -42,28 +44,56 @@ func newText() (id, text string) {
 
 // Check reports whether a text may be a token of some broker: ErrNoToken, ErrMistyped or nil.
 func Check(text string) error {
-	_, _, err := parse(text)
+	_, _, err := Split(text)
 	return err
 }
 
-// parse returns the ID of a text and the hash that is kept of it. Spaces, line breaks, quotes and capitals, which
-// others put into it, do not matter.
-func parse(text string) (id string, hash [sha256.Size]byte, err error) {
+// Pin is the SHA-256 of the public key (the SubjectPublicKeyInfo) of the certificate that a token's broker shows. It is
+// no secret, and no part of what proves a token.
+type Pin = [sha256.Size]byte
+
+// WithPin returns the text of a token with a pin in it, or without one if it is nil. An earlier one goes.
+func WithPin(text string, pin *Pin) (string, error) {
+	bare, _, err := Split(text)
+	if err != nil || pin == nil {
+		return bare, err
+	}
+	return armor.Encode(bare[:bodyLetters], pin[:]), nil
+}
+
+// Split returns the text of a token as it is sent to its broker, and its pin, nil if it has none. Spaces, line breaks,
+// quotes and capitals, which others put into it, do not matter.
+func Split(text string) (bare string, pin *Pin, err error) {
 	if len(text) > armor.MaxText {
-		return "", hash, ErrNoToken
+		return "", nil, ErrNoToken
 	}
 	text = armor.Clean(text)
 	if !strings.HasPrefix(text, Prefix) {
-		return "", hash, ErrNoToken
+		return "", nil, ErrNoToken
 	}
-	if len(text) != textLetters {
-		return "", hash, ErrMistyped
+	if len(text) < textLetters {
+		return "", nil, ErrMistyped
 	}
-	body := text[:textLetters-checkLetters]
+	body := text[:bodyLetters]
 	rest, err := armor.Decode(body, text)
 	id, secret, _ := strings.Cut(strings.TrimSuffix(body[len(Prefix):], "_"), "_")
-	if err != nil || len(rest) != 0 || len(id) != idLetters || len(secret) != secretLetters {
-		return "", hash, ErrMistyped
+	if err != nil || len(id) != idLetters || len(secret) != secretLetters {
+		return "", nil, ErrMistyped
 	}
-	return id, sha256.Sum256([]byte(text)), nil
+	switch len(rest) {
+	case 0:
+		return text, nil, nil
+	case len(Pin{}):
+		return armor.Encode(body, nil), (*Pin)(rest), nil
+	}
+	return "", nil, ErrMistyped
+}
+
+// parse returns the ID of a text and the hash that is kept of it, whatever its pin.
+func parse(text string) (id string, hash [sha256.Size]byte, err error) {
+	bare, _, err := Split(text)
+	if err != nil {
+		return "", hash, err
+	}
+	return bare[len(Prefix) : len(Prefix)+idLetters], sha256.Sum256([]byte(bare)), nil
 }

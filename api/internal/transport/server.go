@@ -5,6 +5,7 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -23,6 +24,7 @@ type Config struct {
 	MaxConns      int    // connections at a time; more wait to be accepted
 	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration
+	TLS           *tls.Config // nil: clients speak plain HTTP
 	// Misdialed returns what to answer to a connection that begins so, since it means
 	// another port; nil: it does not. May be nil.
 	Misdialed func(first [4]byte) []byte
@@ -92,9 +94,7 @@ func (s *Server) Start(public, peers http.Handler) error {
 		return fmt.Errorf("listen for http on %s: %w", s.cfg.Listen, err)
 	}
 	s.listener, s.served, s.http.Handler = l, make(chan struct{}), public
-	if s.cfg.Misdialed != nil {
-		l = &redirecting{Listener: l, answer: s.cfg.Misdialed, log: s.log}
-	}
+	serve := s.serving(l)
 	var running sync.WaitGroup
 	if s.peers != nil {
 		s.peers.Handler = peers
@@ -107,11 +107,26 @@ func (s *Server) Start(public, peers http.Handler) error {
 	go func() {
 		defer close(s.served)
 		defer running.Wait()
-		if err := s.http.Serve(netutil.LimitListener(l, s.cfg.MaxConns)); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error().Err(err).Msg("http server stopped")
 		}
 	}()
 	return nil
+}
+
+// serving returns how to serve clients on a listener.
+func (s *Server) serving(l net.Listener) (serve func() error) {
+	misdialed := &redirecting{Listener: l, answer: s.cfg.Misdialed, log: s.log}
+	if s.cfg.TLS != nil {
+		s.http.TLSConfig = s.secured(s.cfg.TLS, misdialed.complain)
+		l = netutil.LimitListener(securedOnly{l}, s.cfg.MaxConns)
+		return func() error { return s.http.ServeTLS(l, "", "") }
+	}
+	if s.cfg.Misdialed != nil {
+		l = misdialed
+	}
+	l = netutil.LimitListener(l, s.cfg.MaxConns)
+	return func() error { return s.http.Serve(l) }
 }
 
 // Addr returns the address that Start took, "" before.

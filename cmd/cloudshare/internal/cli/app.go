@@ -32,6 +32,8 @@ type App struct {
 	Context string
 	// TokenFile is the flag --token-file.
 	TokenFile string
+	// CAFile is the flag --ca-file.
+	CAFile string
 	// Format is the flag -o.
 	Format string
 	// Version is the program's.

@@ -22,13 +22,26 @@ type Context struct {
 	Token     string `json:"token,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
 	Login     *Login `json:"login,omitempty"`
+	// CAFile and Pin are by what an https broker is trusted: authorities in a file, or the SHA-256 of its key in
+	// hexadecimal digits; else the token's own pin, else the system's authorities.
+	CAFile string `json:"ca_file,omitempty"`
+	Pin    string `json:"pin,omitempty"`
 }
 
-// contextsFile is the form of the file: contexts by http://HOST:PORT, addresses by their names.
+// contextsFile is the form of the file: contexts by http://HOST:PORT or https://HOST:PORT, addresses by their names.
 type contextsFile struct {
 	Contexts map[string]Context `json:"contexts"`
 	Names    map[string]string  `json:"names,omitempty"`
 	Current  string             `json:"current,omitempty"` // name of the one to ask without --addr
+}
+
+// put keeps the context of an address, if there is anything in it.
+func (f *contextsFile) put(addr string, c Context) {
+	if c == (Context{}) {
+		delete(f.Contexts, place(addr))
+		return
+	}
+	f.Contexts[place(addr)] = c
 }
 
 // Contexts returns those of the user: in $XDG_CONFIG_HOME, else in $HOME/.config. Without either there are none.

@@ -88,7 +88,8 @@ func (c Contexts) KeepLogin(addr string, l Login) error {
 		return Usage("logins are kept in $XDG_CONFIG_HOME or $HOME/.config: set HOME")
 	}
 	return c.change(func(f *contextsFile) error {
-		f.Contexts[place(addr)] = Context{Login: &l}
+		known := f.Contexts[place(addr)]
+		f.Contexts[place(addr)] = Context{Login: &l, CAFile: known.CAFile, Pin: known.Pin}
 		return nil
 	})
 }
@@ -97,7 +98,8 @@ func (c Contexts) KeepLogin(addr string, l Login) error {
 func (c Contexts) EndLogin(addr string) (was bool, err error) {
 	err = c.change(func(f *contextsFile) error {
 		if was = f.Contexts[place(addr)].Login != nil; was {
-			delete(f.Contexts, place(addr))
+			known := f.Contexts[place(addr)]
+			f.put(addr, Context{CAFile: known.CAFile, Pin: known.Pin})
 		}
 		return nil
 	})
@@ -120,7 +122,8 @@ func (c Contexts) loginToken(at string, l Login) (string, error) {
 		next, err := l.renew()
 		if err == nil {
 			l = next
-			f.Contexts[at] = Context{Login: &l}
+			known := f.Contexts[at]
+			f.Contexts[at] = Context{Login: &l, CAFile: known.CAFile, Pin: known.Pin}
 		}
 		return err
 	})

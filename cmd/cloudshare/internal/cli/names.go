@@ -75,7 +75,12 @@ func (c Contexts) List() ([]Named, error) {
 }
 
 // Name gives an address a name, and a token's file if one is named. The first name is the current one.
-func (c Contexts) Name(name, addr, tokenFile string) error {
+func (c Contexts) Name(name, addr string, by Context) error {
+	if by.Pin != "" {
+		if _, err := parsePin(by.Pin); err != nil {
+			return Usage("%w", err)
+		}
+	}
 	switch {
 	case c.path == "":
 		return Usage("contexts are kept in $XDG_CONFIG_HOME or $HOME/.config: set HOME")
@@ -87,8 +92,8 @@ func (c Contexts) Name(name, addr, tokenFile string) error {
 			return Usage("context %s is there already, for %s: remove it first, or take another name", name, at)
 		}
 		f.Names[name] = addr
-		if tokenFile != "" {
-			f.Contexts[place(addr)] = Context{TokenFile: tokenFile}
+		if by != (Context{}) {
+			f.put(addr, by)
 		}
 		if f.Current == "" {
 			f.Current = name

@@ -30,7 +30,7 @@ func TestWhichBroker(t *testing.T) {
 	want("no contexts", "http://typed:1", "")
 	c := a.Contexts()
 	for _, n := range []string{"x", "y"} {
-		if err := c.Name(n, "http://"+n+":1", ""); err != nil {
+		if err := c.Name(n, "http://"+n+":1", Context{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,17 +63,17 @@ func TestNames(t *testing.T) {
 	c := a.Contexts()
 	file, _ := tokenFile(t)
 	for _, name := range []string{"", "-x", "a b", "a/b", strings.Repeat("a", 64)} {
-		if err := c.Name(name, "http://a:1", ""); CodeOf(err) != ExitUsage {
+		if err := c.Name(name, "http://a:1", Context{}); CodeOf(err) != ExitUsage {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if err := c.Name("a", "http://a:1", file); err != nil {
+	if err := c.Name("a", "http://a:1", Context{TokenFile: file}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Name("again", "http://a:1/", ""); err != nil {
+	if err := c.Name("again", "http://a:1/", Context{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Name("a", "http://b:1", ""); CodeOf(err) != ExitUsage {
+	if err := c.Name("a", "http://b:1", Context{}); CodeOf(err) != ExitUsage {
 		t.Errorf("a name twice: %v", err)
 	}
 	got, err := c.List()

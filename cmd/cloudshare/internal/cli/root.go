@@ -47,6 +47,8 @@ func (a *App) SetUpRoot(root *cobra.Command, commands ...*cobra.Command) {
 		"`NAME` of a broker, see cloudshare context (environment: CLOUDSHARE_CONTEXT)")
 	flags.StringVar(&a.TokenFile, "token-file", "",
 		"`FILE` with the token of that broker's site (else: CLOUDSHARE_API_TOKEN, or what dev keeps)")
+	flags.StringVar(&a.CAFile, "ca-file", "",
+		"`FILE` with the authority's certificate of an https broker (environment: CLOUDSHARE_CA_FILE; else the token's pin, or the system's)")
 	flags.StringVarP(&a.Format, "output", "o", "table", "table, json or yaml")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.checkFormat(cmd); err != nil {

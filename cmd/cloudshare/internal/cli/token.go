@@ -17,17 +17,44 @@ import (
 // With _FILE after it, it names a file.
 const TokenVariable = "CLOUDSHARE_API_TOKEN"
 
-// ClientOf returns a client of the broker at addr, with its token if one is known.
+// ClientOf returns a client of the broker at addr, with its token if one is known. Of the token's text the pin stays
+// here: by it the broker is trusted.
 func (a *App) ClientOf(addr string) (*client.Client, error) {
-	c, err := client.New(addr)
-	if err != nil {
-		return nil, err
-	}
 	token, err := a.Token(addr)
 	if err != nil {
 		return nil, err
 	}
+	var pin *access.Pin
+	if token != "" {
+		bare, pinned, cause := access.Split(token)
+		if cause == nil { // else it is no token of a broker's own
+			token, pin = bare, pinned
+		}
+	}
+	c, err := a.clientBy(addr, pin)
+	if err != nil {
+		return nil, err
+	}
 	return c.WithToken(token), nil
+}
+
+// NamelessClient returns a client of the broker at addr that shows no token.
+func (a *App) NamelessClient(addr string) (*client.Client, error) { return a.clientBy(addr, nil) }
+
+func (a *App) clientBy(addr string, pin *access.Pin) (*client.Client, error) {
+	trusted, err := a.trustIn(addr, pin)
+	if err != nil {
+		return nil, err
+	}
+	at, err := trusted.secured(addr)
+	if err != nil {
+		return nil, err
+	}
+	options, err := trusted.options()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(at, options...)
 }
 
 // Token returns the token for the broker at addr, "" if none is known. Flag and environment name that of the broker at
@@ -71,17 +98,32 @@ func readText(path string) (string, error) {
 	return access.ReadText(path)
 }
 
-// Token returns the token of a context, "" if there is none, or none any more.
-func (c Contexts) Token(addr string) (string, error) {
+// of returns the context of an address and how the file names it; its zero value if there is none. An address without a
+// scheme has that of its context, http before https.
+func (c Contexts) of(addr string) (Context, string, error) {
 	at := place(addr)
 	if c.path == "" || at == "" {
-		return "", nil
+		return Context{}, at, nil
 	}
 	f, err := c.read()
 	if err != nil {
+		return Context{}, at, err
+	}
+	known, ok := f.Contexts[at]
+	if secured := place("https://" + addr); !ok && !strings.Contains(addr, "://") {
+		if known, ok = f.Contexts[secured]; ok {
+			at = secured
+		}
+	}
+	return known, at, nil
+}
+
+// Token returns the token of a context, "" if there is none, or none any more.
+func (c Contexts) Token(addr string) (string, error) {
+	known, at, err := c.of(addr)
+	if err != nil {
 		return "", err
 	}
-	known := f.Contexts[at]
 	if known.Login != nil {
 		return c.loginToken(at, *known.Login)
 	}
@@ -93,7 +135,7 @@ func (c Contexts) Token(addr string) (string, error) {
 		return "", nil // of a federation that is gone
 	}
 	if err != nil {
-		return "", fmt.Errorf("context of %s in %s: %w", at, c.path, err)
+		return "", fmt.Errorf("context of %s in %s: %w", place(addr), c.path, err)
 	}
 	return text, nil
 }

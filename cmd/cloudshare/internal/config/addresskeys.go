@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"net"
-	"slices"
 	"strings"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
@@ -13,7 +12,7 @@ import (
 // others shows only at run time: see join.go, raftlog's dialBack and api/contact.
 func (c Config) checkAddresses() error {
 	for _, check := range []func() error{
-		c.checkListeners, c.checkPProf, c.checkJoin, c.checkDeny, c.checkGossipJoin, c.checkNames,
+		c.checkListeners, c.checkPProf, c.checkJoin, c.checkDeny, c.checkGossipJoin, c.checkNames, c.checkHTTPTLS,
 		c.checkAdvertise,
 	} {
 		if err := check(); err != nil {
@@ -36,12 +35,8 @@ func (c Config) listeners() []listener {
 	return list
 }
 
-// plain are the listeners that speak plain HTTP. The peer port is mutual TLS, and gossip is sealed with the
-// federation's key, so those two may be anywhere.
-var plain = []string{"http", "kube.watchdog.listen"}
-
-// checkListeners keeps plain HTTP off the network unless told otherwise, since who listens there reads tokens, and it
-// keeps the ports apart.
+// checkListeners keeps plain HTTP off the network unless told otherwise, and the ports apart. The API speaks TLS there,
+// so does the peer port, and gossip is sealed with the federation's key.
 func (c Config) checkListeners() error {
 	all := c.listeners()
 	for i, l := range all {
@@ -50,7 +45,7 @@ func (c Config) checkListeners() error {
 		case err != nil:
 			return cli.Usage("%s %.100q: %w", l.key, l.text, err)
 		case l.key == "pprof":
-		case !a.loopback() && !c.Insecure && slices.Contains(plain, l.key):
+		case !a.loopback() && !c.Insecure && l.key == "kube.watchdog.listen":
 			return cli.Usage("%s %s is not on loopback, and is plain HTTP, which anybody between can read: use 127.0.0.1, or --insecure on a network you trust", l.key, l.text)
 		case a.everywhere() && c.Advertise == "" && (l.key == "peer" || l.key == "gossip"):
 			return cli.Usage("%s %q: listens everywhere, and other brokers cannot dial that: name this host with advertise, or listen at one of its addresses", l.key, l.text)

@@ -151,7 +151,11 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.Logger) error {
 	contacts := contact.New(newContactConfig(cfg, p.log, p.broker, log))
 	reg := newRegistry(p.broker, p.handlers, p.outputs, p.records)
-	tokens, err := openTokens(cfg)
+	secured, err := openClientTLS(cfg, log)
+	if err != nil {
+		return err
+	}
+	tokens, err := openTokens(cfg, secured.pin)
 	if err != nil {
 		return err
 	}
@@ -161,7 +165,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens, Audit: p.records.audit,
 		Challenge:  cfg.OIDC.Challenge(),
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
-		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket,
+		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket, TLS: secured.cfg, Vouched: secured.vouched,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
 	}, p.broker, reg, log)
 	if err = server.Start(); err != nil {

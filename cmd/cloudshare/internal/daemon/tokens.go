@@ -8,9 +8,13 @@ import (
 )
 
 // openTokens opens the broker's own tokens, and takes those of the configured provider beside them. It does not ask the
-// provider: one that is away must not keep a broker from starting.
-func openTokens(cfg config.Config) (api.Access, error) {
+// provider: one that is away must not keep a broker from starting. With a pin, the texts of its own tokens name the
+// key by which clients trust the broker.
+func openTokens(cfg config.Config, pin *access.Pin) (api.Access, error) {
 	own, err := access.OpenIn(cfg.DataDir)
+	if err == nil {
+		err = own.PinIn(cfg.DataDir, pin)
+	}
 	if err != nil || cfg.OIDC.Issuer == "" {
 		return own, err
 	}

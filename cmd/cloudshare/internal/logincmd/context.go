@@ -62,33 +62,49 @@ func useCommand(a *cli.App) *cobra.Command {
 }
 
 func addCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	var by cli.Context
+	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Give the broker at --addr a name", Args: cobra.ExactArgs(1),
 		Example: "  cloudshare context add lab-a --addr https://broker.lab-a.example:7700\n" +
-			"  cloudshare context add lab-b --addr https://broker.lab-b.example:7700 --token-file alice.token",
+			"  cloudshare context add lab-b --addr https://broker.lab-b.example:7700 --token-file alice.token\n" +
+			"  cloudshare context add lab-c --addr https://192.0.2.7:7700 --pin 6f0c…e1",
 		Long: `Give the broker at --addr a name, and the token in --token-file if that is named; else log in, with cloudshare login.
-The file is not copied. The first name is the current one. The broker is not asked.`,
+A broker whose certificate no known authority has signed is trusted by the authorities in --ca-file, or by the SHA-256 of
+its key (--pin), which its operator tells you; a token of a broker that made its certificate itself needs neither.
+Files are not copied. The first name is the current one. The broker is not asked.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := client.New(a.Addr); err != nil {
 				return err
 			}
-			file := a.TokenFile
-			if file != "" {
+			if a.TokenFile != "" {
 				if _, err := a.Token(a.Addr); err != nil { // of the file
 					return err
 				}
-				var err error
-				if file, err = filepath.Abs(file); err != nil {
-					return err
-				}
 			}
-			err := a.Contexts().Name(args[0], a.Addr, file)
+			var err error
+			if by.TokenFile, err = absolute(a.TokenFile); err != nil {
+				return err
+			}
+			if by.CAFile, err = absolute(a.CAFile); err != nil {
+				return err
+			}
+			err = a.Contexts().Name(args[0], a.Addr, by)
 			if err == nil {
 				a.Note("%s is %s", args[0], a.Addr)
 			}
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&by.Pin, "pin", "", "the SHA-256 of the broker's key, in hexadecimal digits, to trust it by")
+	return cmd
+}
+
+// absolute returns a file's path for use in any folder; "" for none.
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	return filepath.Abs(path)
 }
 
 func removeCommand(a *cli.App) *cobra.Command {

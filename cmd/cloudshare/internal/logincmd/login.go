@@ -34,7 +34,7 @@ confirm his code asks as you.`,
 }
 
 func login(ctx context.Context, a *cli.App) error {
-	c, err := client.New(a.Addr)
+	c, err := a.NamelessClient(a.Addr)
 	if err != nil {
 		return err
 	}

@@ -68,9 +68,11 @@ func (f *federation) setUserQuotas(w http.ResponseWriter, r *http.Request, param
 	if err := rest.ReadObject(w, r, f.bodies, &in); err != nil {
 		return err
 	}
-	change := node.UserLimitsChange{Tasks: in.Tasks, MilliCPU: in.MilliCPU, Bytes: in.Bytes, Clear: in.Clear}
+	change := node.UserLimitsChange{
+		Tasks: in.Tasks, MilliCPU: in.MilliCPU, Bytes: in.Bytes, JobsPerMinute: in.JobsPerMinute, Clear: in.Clear,
+	}
 	if change == (node.UserLimitsChange{}) {
-		return problem.BadField("tasks", "", "nothing is to change: give tasks, milli_cpu, bytes or clear")
+		return problem.BadField("tasks", "", "nothing is to change: give tasks, milli_cpu, bytes, jobs_per_minute or clear")
 	}
 	if err := f.broker.SetUserLimits(r.Context(), user, change); err != nil {
 		return err

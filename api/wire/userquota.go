@@ -17,6 +17,8 @@ type UserLimits struct {
 	Tasks    uint64 `json:"tasks"`
 	MilliCPU uint64 `json:"milli_cpu"`
 	Bytes    uint64 `json:"bytes"`
+
+	JobsPerMinute uint64 `json:"jobs_per_minute" doc:"that are taken; all may come at once"`
 }
 
 // UserLimitsRequest changes the quotas of a user; what is left out stays.
@@ -24,5 +26,8 @@ type UserLimitsRequest struct {
 	Tasks    *uint64 `json:"tasks,omitempty" required:"false" doc:"that have not ended; 0 = no limit"`
 	MilliCPU *uint64 `json:"milli_cpu,omitempty" required:"false" doc:"that these may need, in thousandths of a core; 0 = no limit"`
 	Bytes    *uint64 `json:"bytes,omitempty" required:"false" doc:"of jobs that have not ended; 0 = no limit"`
-	Clear    bool    `json:"clear,omitempty" required:"false" doc:"forget the user's own limits first: those of * hold again"`
+	// JobsPerMinute may all come at once.
+	JobsPerMinute *uint64 `json:"jobs_per_minute,omitempty" required:"false" doc:"that are taken; all may come at once; 0 = no limit"`
+
+	Clear bool `json:"clear,omitempty" required:"false" doc:"forget the user's own limits first: those of * hold again"`
 }

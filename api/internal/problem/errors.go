@@ -138,7 +138,7 @@ func quotaProblem(e *node.QuotaError) *Problem {
 // userQuotaProblem tells which quota of a user it was: 403 if the job can never be taken, else 429.
 func userQuotaProblem(e *node.UserQuotaError) *Problem {
 	p := New(http.StatusTooManyRequests, "quota-exceeded", "The user's quota is used up", OneLine(e.Error()))
-	p.Quota, p.Used, p.Limit, p.Need, p.RetryAfter = e.Quota, &e.Used, &e.Limit, &e.Need, 5
+	p.Quota, p.Used, p.Limit, p.Need, p.RetryAfter = e.Quota, &e.Used, &e.Limit, &e.Need, e.RetrySeconds()
 	if e.Never() {
 		p.Status, p.RetryAfter = http.StatusForbidden, 0
 	}

@@ -37,6 +37,7 @@ type user struct {
 	jobs                   int
 	tasks, milliCPU, bytes uint64
 	use                    use
+	rate                   rate
 	changed                bool // the journal does not have it so
 }
 
@@ -47,6 +48,8 @@ type Book struct {
 	// jobs are the open ones in any order, next the one to be looked at next.
 	jobs []*job
 	next int
+	// spent is when the last job was taken.
+	spent int64
 }
 
 // NewBook returns a book in which nobody has a limit.
@@ -68,8 +71,8 @@ func (b *Book) limitsOf(u *user) node.UserLimits {
 	return b.every
 }
 
-// Admit says why a job of a user cannot be taken, or nil.
-func (b *Book) Admit(name string, c Claim) error {
+// Admit says why a job of a user cannot be taken, or nil; now is in nanoseconds, by a clock that nobody sets.
+func (b *Book) Admit(name string, c Claim, now int64) error {
 	if name == "" {
 		return nil
 	}
@@ -92,7 +95,18 @@ func (b *Book) Admit(name string, c Claim) error {
 			}
 		}
 	}
-	return nil
+	return u.rate.admit(name, l.JobsPerMinute, now)
+}
+
+// Spend counts a job that was taken for the rate of its user.
+func (b *Book) Spend(name string, now int64) {
+	if name == "" {
+		return
+	}
+	b.spent = now
+	if u := b.user(name); b.limitsOf(u).JobsPerMinute > 0 {
+		u.rate.spend(b.limitsOf(u).JobsPerMinute, now)
+	}
 }
 
 // Accept counts a job that was taken, now being in milliseconds by the clock of Look.
@@ -146,7 +160,7 @@ func (b *Book) Set(name string, c *node.UserLimitsChange) error {
 // tidy drops users of whom there is nothing to know.
 func (b *Book) tidy() {
 	for name, u := range b.users {
-		if u.jobs == 0 && u.limits == nil && u.use.milliSeconds == 0 && !u.changed {
+		if u.jobs == 0 && u.limits == nil && u.use.milliSeconds == 0 && !u.changed && u.rate.paid <= b.spent {
 			delete(b.users, name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -33,7 +34,7 @@ func TestRefusalsNameTheQuota(t *testing.T) {
 		{Claim{1, 8001, 1}, node.UserMilliCPU, true},
 		{Claim{1, 1, 41}, node.UserBytes, false},
 	} {
-		err := b.Admit("alice", c.claim)
+		err := b.Admit("alice", c.claim, 0)
 		var q *node.UserQuotaError
 		if !errors.As(err, &q) {
 			if c.quota != "" || err != nil {
@@ -45,19 +46,19 @@ func TestRefusalsNameTheQuota(t *testing.T) {
 			t.Errorf("%+v: %v", c.claim, err)
 		}
 	}
-	if err := b.Admit("", Claim{Tasks: 1000}); err != nil {
+	if err := b.Admit("", Claim{Tasks: 1000}, 0); err != nil {
 		t.Errorf("the site's own jobs are limited: %v", err)
 	}
 	if err := b.Set("alice", &node.UserLimitsChange{Tasks: u64(0)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Admit("alice", Claim{Tasks: 1000}); err != nil {
+	if err := b.Admit("alice", Claim{Tasks: 1000}, 0); err != nil {
 		t.Errorf("alice has no limit of tasks of her own: %v", err)
 	}
 	if err := b.Set("alice", &node.UserLimitsChange{Clear: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Admit("alice", Claim{Tasks: 1000}); err == nil {
+	if err := b.Admit("alice", Claim{Tasks: 1000}, 0); err == nil {
 		t.Error("the limits of everybody do not hold again")
 	}
 }
@@ -97,6 +98,42 @@ func TestJobsUnderWayAreCounted(t *testing.T) {
 	}
 }
 
+// TestRateIsKept: whenever jobs come, no minute has more than twice those that a minute may have, because all may come
+// at once; after the wait that a refusal tells, one is taken.
+func TestRateIsKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.Uint64Range(1, 50).Draw(t, "limit")
+		b, now := NewBook(), int64(time.Hour)
+		_ = b.Set("alice", &node.UserLimitsChange{JobsPerMinute: &limit})
+		var taken []int64
+		for range rapid.IntRange(1, 200).Draw(t, "tries") {
+			now += rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "pause") * rapid.Int64Range(0, 1).Draw(t, "pauses")
+			err := b.Admit("alice", Claim{Tasks: 1}, now)
+			var q *node.UserQuotaError
+			if errors.As(err, &q) {
+				if q.After <= 0 || q.Used > limit || b.Admit("alice", Claim{Tasks: 1}, now+int64(q.After)) != nil {
+					t.Fatalf("%v, after %s", err, q.After)
+				}
+				continue
+			}
+			b.Spend("alice", now)
+			taken = append(taken, now)
+			within := 0
+			for _, at := range taken {
+				if now-at < int64(time.Minute) {
+					within++
+				}
+			}
+			if uint64(within) > 2*limit {
+				t.Fatalf("%d jobs in a minute, the limit is %d", within, limit)
+			}
+		}
+		if len(taken) == 0 {
+			t.Fatal("nothing was taken")
+		}
+	})
+}
+
 // TestCountsAreThoseOfOpenJobs: whatever comes and ends, and however often the broker starts, what is counted of each
 // user is what its open jobs have, and no limit is exceeded by what was admitted.
 func TestCountsAreThoseOfOpenJobs(t *testing.T) {
@@ -124,7 +161,7 @@ func TestCountsAreThoseOfOpenJobs(t *testing.T) {
 					rapid.Uint64Range(1, 8).Draw(t, "tasks"), rapid.Uint64Range(0, 4000).Draw(t, "cpu"),
 					rapid.Uint64Range(0, 50).Draw(t, "bytes"),
 				}
-				if b.Admit(user, c) == nil {
+				if b.Admit(user, c, 0) == nil {
 					next++
 					b.Accept(next, user, c, 0)
 					jobs[next] = &open{user, c, uint32(c.Tasks)}
@@ -214,7 +251,7 @@ func BenchmarkAdmitAmongAMillion(b *testing.B) {
 	}
 	waits := func(uint64) (fsm.Counts, bool) { return fsm.Counts{fsm.Queued: 1}, true }
 	for n := 0; b.Loop(); n++ {
-		if err := book.Admit(names[n%1000], Claim{1, 1000, 40}); err != nil {
+		if err := book.Admit(names[n%1000], Claim{1, 1000, 40}, int64(n)); err != nil {
 			b.Fatal(err)
 		}
 		book.Look(1, Moment{int64(n), int64(n)}, waits)

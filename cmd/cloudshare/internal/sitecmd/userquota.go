@@ -27,9 +27,10 @@ is forgotten. The line * has the limits of users that have none of their own.`
 
 func setUserQuotaCommand(a *cli.App) *cobra.Command {
 	var (
-		tasks, milliCPU, bytes uint64
-		clearOwn               bool
-		user                   string
+		tasks, milliCPU, bytes, jobs uint64
+
+		clearOwn bool
+		user     string
 	)
 	cmd := cli.ShowCommand(a, "set USER", "Change the quotas of a user of the site",
 		"  cloudshare quota set alice --tasks 1000\n  cloudshare quota set '*' --tasks 5000 --milli-cpu 64000\n"+
@@ -39,7 +40,7 @@ func setUserQuotaCommand(a *cli.App) *cobra.Command {
 			for name, f := range map[string]struct {
 				to    **uint64
 				value *uint64
-			}{"tasks": {&in.Tasks, &tasks}, "milli-cpu": {&in.MilliCPU, &milliCPU}, "bytes": {&in.Bytes, &bytes}} {
+			}{"tasks": {&in.Tasks, &tasks}, "milli-cpu": {&in.MilliCPU, &milliCPU}, "bytes": {&in.Bytes, &bytes}, "jobs-per-minute": {&in.JobsPerMinute, &jobs}} {
 				if cmd.Flags().Changed(name) {
 					*f.to = f.value
 				}
@@ -65,20 +66,29 @@ operator may.`
 	f.Uint64Var(&tasks, "tasks", 0, "tasks that have not ended")
 	f.Uint64Var(&milliCPU, "milli-cpu", 0, "thousandths of cores that these may need")
 	f.Uint64Var(&bytes, "bytes", 0, "bytes of jobs that have not ended: commands, environments and lists")
+	f.Uint64Var(&jobs, "jobs-per-minute", 0, "jobs that are taken in a minute; all may come at once")
 	f.BoolVar(&clearOwn, "clear", false, "forget the user's own limits first: those of '*' hold again")
 	return cmd
 }
 
 func showUserQuotas(w io.Writer, list []wire.UserQuota) {
-	cli.Row(w, "USER", "LIMITS", "TASKS", "MILLI-CPU", "BYTES", "CORE-HOURS")
+	cli.Row(w, "USER", "LIMITS", "TASKS", "MILLI-CPU", "BYTES", "JOBS/MIN", "CORE-HOURS")
 	for _, q := range list {
 		limits := "of *"
 		if q.Own || q.User == "*" {
 			limits = "own"
 		}
 		cli.Row(w, q.User, limits, used(q.Tasks, q.Limits.Tasks), used(q.MilliCPU, q.Limits.MilliCPU),
-			used(q.Bytes, q.Limits.Bytes), fmt.Sprintf("%.2f", float64(q.CoreSeconds)/3600))
+			used(q.Bytes, q.Limits.Bytes), rateOf(q.Limits), fmt.Sprintf("%.2f", float64(q.CoreSeconds)/3600))
 	}
+}
+
+// rateOf words the limit of a rate.
+func rateOf(l wire.UserLimits) string {
+	if l.JobsPerMinute == 0 {
+		return "any"
+	}
+	return fmt.Sprint(l.JobsPerMinute)
 }
 
 // used words what is used of a limit.

@@ -28,6 +28,8 @@ import (
 
 // fakeBroker is a broker of site-1 that knows what the tests need.
 type fakeBroker struct {
+	limits   node.UserLimits // of everybody
+	limitsOf string          // whose were set last
 	mu       sync.Mutex
 	site     string
 	users    map[uint64]string // whose jobs are, by number
@@ -426,3 +428,20 @@ func newServer(b Broker) *Server {
 }
 
 var _ http.Handler = (*Server)(nil)
+
+// Users has alice, within the limits that were last set for everybody.
+func (f *fakeBroker) Users(context.Context) ([]node.UserUse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return []node.UserUse{
+		{User: node.EveryUser, Limits: f.limits},
+		{User: "alice", Limits: f.limits, Tasks: 3, MilliCPU: 3000, Bytes: 42, CoreSeconds: 7200},
+	}, nil
+}
+
+func (f *fakeBroker) SetUserLimits(_ context.Context, user string, change node.UserLimitsChange) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.limitsOf, f.limits = user, change.Apply(f.limits)
+	return nil
+}

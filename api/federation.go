@@ -42,6 +42,7 @@ func (f *federation) register() {
 	f.registerReads()
 	f.registerPolicy()
 	f.registerSite()
+	f.registerUserQuotas()
 	f.registerContact()
 }
 

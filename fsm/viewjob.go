@@ -197,6 +197,15 @@ func (s *views) matches(f JobFilter, j *job, read *[]byte) bool {
 	return f.Match(*read)
 }
 
+// TaskCounts returns a job's tasks by state, false if the job is not known.
+func (s *views) TaskCounts(id command.JobID) (Counts, bool) {
+	seq := s.findJob(id)
+	if seq == 0 {
+		return Counts{}, false
+	}
+	return s.counts(s.jobs.Get(seq)), true
+}
+
 // OwnJobs yields a site's jobs in the state, by number.
 func (s *views) OwnJobs(name string) iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {

@@ -12,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/machines"
 	"github.com/cloudshare/cloudshare/node/core/own"
 	"github.com/cloudshare/cloudshare/node/core/publish"
+	"github.com/cloudshare/cloudshare/node/core/quotas"
 	"github.com/cloudshare/cloudshare/node/core/reports"
 	"github.com/cloudshare/cloudshare/node/core/turn"
 	"github.com/cloudshare/cloudshare/node/core/usage"
@@ -72,6 +73,7 @@ type Core struct {
 	nextJob uint64
 	keys    keys.Book
 	whose   *whose.Book
+	quotas  quotas.Book
 	home    homejobs.Book
 	usage   usage.Book
 	pubs    publish.Book
@@ -97,7 +99,8 @@ type Core struct {
 // New returns the core of a site that has no handlers yet and knows nothing.
 func New(site string, limits node.Exposure) *Core {
 	c := &Core{
-		site: site, nextJob: 1, out: turn.NewOutbox(site), keys: keys.NewBook(), whose: whose.NewBook(),
+		site: site, nextJob: 1, out: turn.NewOutbox(site), keys: keys.NewBook(),
+		whose: whose.NewBook(), quotas: quotas.NewBook(),
 		returned: map[executor.ID]bool{}, tallies: trouble.NewTallies(), troubles: trouble.NewTroubles(),
 	}
 	c.machines = machines.NewSet(limits, &c.now, c.troubles)
@@ -161,6 +164,8 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 	case DrainEvent:
 		c.lend.SetDrain(ev.Drain, fx)
 		fx.Replies = append(fx.Replies, ev.Done)
+	case UserLimitsEvent:
+		c.setUserLimits(ev, fx)
 	case CancelEvent:
 		if ev.Tasks.Len() > 0 {
 			c.cancels.cancelTasks(ev, s, fx)
@@ -185,6 +190,7 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		c.beginEpoch(ev)
 	case RegisteredEvent:
 		c.handleRegistered(ev, fx)
+		c.countOpenJobs(s)
 	case TickEvent:
 		c.tick(s, fx)
 	case AskEvent:

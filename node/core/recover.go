@@ -17,7 +17,7 @@ import (
 func (c *Core) Recover(j record.Reader, found map[string][]executor.State, fx *Effects) error {
 	steps := []func(record.Reader) error{
 		c.recoverNumbers, c.lend.Recover, c.home.Recover, c.pubs.Recover,
-		c.usage.Recover, c.whose.Recover,
+		c.usage.Recover, c.whose.Recover, c.quotas.Recover,
 	}
 	for _, step := range steps {
 		if err := step(j); err != nil {

@@ -42,6 +42,11 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		}
 		reason = why
 	}
+	claim := claimOf(&js)
+	if err := c.quotas.Admit(req.User, claim, c.now.Boot); err != nil {
+		fx.Reply(reply, node.Answer{Err: err})
+		return
+	}
 	places := c.homePlaces(&js, s)
 	alone := places == nil && c.Alone() && c.homeAlone(&js)
 	if err := c.admit(&js, s); err != nil && places == nil && !alone {
@@ -51,6 +56,8 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	c.nextJob++
 	fx.Writes = append(fx.Writes, record.Put(record.BucketMeta, record.KeyNextJob, record.Number(c.nextJob)))
 	c.whose.Add(js.Num, req.User)
+	c.quotas.Spend(req.User, c.now.Boot)
+	c.quotas.Accept(js.Num, req.User, claim, c.now.Boot/1e6)
 	if req.Key != "" {
 		c.keys.Add(key, js.Num, keys.Body(req.Meaning[:8]), &fx.Writes)
 	}

@@ -20,6 +20,7 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 	c.keys.Expire(&fx.Writes)
 	c.pubs.AckTimedOut(fx)
 	c.home.StopCancelled(fx)
+	c.lookAtUsers(looksPerTick, s)
 	if c.unstopped {
 		c.unstopped, c.seen = false, 0
 	}
@@ -30,6 +31,7 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 	if c.ticks%usageTicks == 0 {
 		c.usage.Report(fx)
 		c.lend.RepeatOwed()
+		c.writeUse(fx)
 		c.whose.Sweep(func(num uint64) bool { return c.forgotten(num, s) }, &fx.Writes)
 		if d := demand(s); d != c.demand {
 			c.demand = d
@@ -40,7 +42,7 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 
 // forgotten reports whether neither this broker nor the state knows a job of this site any more.
 func (c *Core) forgotten(num uint64, s StateReader) bool {
-	if c.home.Find(num) != nil || c.pubs.Find(num) != nil {
+	if c.isOwn(num) {
 		return false
 	}
 	_, known := s.Job(command.JobID{Site: c.site, Num: num})

@@ -37,9 +37,10 @@ const (
 	BucketRows                             // sequence → usageRow, ended home runs not yet in a batch
 	BucketUsage                            // batch number → []usageRow, batches not yet applied
 	BucketUsers                            // first job number → whose.run, the user of consecutive jobs
+	BucketQuotas                           // user → limits and decayed use of this site's users
 )
 
-var bucketNames = []string{"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users"}
+var bucketNames = []string{"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas"}
 
 var (
 	keyIdentity = []byte("identity")

@@ -42,3 +42,34 @@ func TestUsersOfASite(t *testing.T) {
 	wantCommand(t, 5, []string{"forbidden"}, append(alice, "audit")...)
 	wantCommand(t, 0, []string{"alice", "bob", "403", "POST /v1/jobs"}, append(operator, "audit", "who", id)...)
 }
+
+// TestQuotasOfUsers: what a user is refused by the operator's quota, also after the broker was killed, and what others
+// may all the same.
+func TestQuotasOfUsers(t *testing.T) {
+	t.Parallel()
+	fed := start(t, 1, 2)
+	site := fed.Sites[0]
+	operator := []string{"--addr", site.URL.String(), "--token-file", site.TokenFile()}
+	as := func(user string) []string {
+		file := filepath.Join(t.TempDir(), user)
+		wantCommand(t, 0, []string{"role user"}, append(operator, "token", "create", user, "--out", file)...)
+		return []string{"--addr", site.URL.String(), "--token-file", file}
+	}
+	alice, bob := as("alice"), as("bob")
+	wantCommand(t, 0, []string{"0 of 100"}, append(operator, "quota", "set", "*", "--tasks", "100")...)
+	wantCommand(t, 0, []string{"alice", "own", "0 of 2"}, append(operator, "quota", "set", "alice", "--tasks", "2")...)
+	wantCommand(t, 5, []string{"forbidden"}, append(alice, "quota", "set", "alice", "--tasks", "0")...)
+	submit := []string{"submit", "--count", "2", "--", "sleep", "1000"}
+	wantCommand(t, 0, nil, append(alice, submit...)...)
+	wantCommand(t, 5, []string{"quota-exceeded", "2 of 2 tasks"}, append(alice, "submit", "--", "true")...)
+	wantCommand(t, 5, []string{"quota-exceeded", "ask the site's operator"}, append(alice, "submit", "--count", "3", "--", "true")...)
+	must(t, site.Kill())
+	must(t, fed.Restart(within(t), site))
+	wantCommand(t, 5, []string{"quota-exceeded", "2 of 2 tasks"}, append(alice, "submit", "--", "true")...)
+	wantCommand(t, 0, nil, append(bob, submit...)...)
+	wantCommand(t, 0, []string{"1"}, append(operator, "quota", "set", "bob", "--jobs-per-minute", "1")...)
+	wantCommand(t, 0, nil, append(bob, "submit", "--", "true")...)
+	wantCommand(t, 5, []string{"quota-exceeded", "try again in"}, append(bob, "submit", "--", "true")...)
+	wantCommand(t, 0, []string{"alice", "2 of 2"}, append(alice, "quota", "users")...)
+	wantCommand(t, 0, []string{"bob", " of 100", "alice"}, append(operator, "quota", "users")...)
+}

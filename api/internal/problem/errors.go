@@ -39,6 +39,7 @@ var Table = []struct {
 	{node.ErrKeyReused, http.StatusUnprocessableEntity, "key-reused", "The idempotency key belongs to another job", 0},
 	{node.ErrUnfit, http.StatusUnprocessableEntity, "unfit", "No present site could run it", 0},
 	{node.ErrBadParams, http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", 0},
+	{node.ErrUsersFull, http.StatusTooManyRequests, "too-many-users", "Too many users have limits of their own", 0},
 	{node.ErrFull, http.StatusTooManyRequests, "queue-full", "The queue is full", 5},
 	{node.ErrKeysFull, http.StatusServiceUnavailable, "keys-full", "Too many idempotency keys are held", 60},
 	{node.ErrStorageFull, http.StatusServiceUnavailable, "storage-full", "The broker's disk is full", 10},
@@ -82,6 +83,10 @@ func Of(err error) *Problem {
 	var quota *node.QuotaError
 	if errors.As(err, &quota) {
 		return quotaProblem(quota)
+	}
+	var user *node.UserQuotaError
+	if errors.As(err, &user) {
+		return userQuotaProblem(user)
 	}
 	var refused *node.RosterError
 	if errors.As(err, &refused) {
@@ -127,6 +132,16 @@ func specProblem(e *jobspec.SpecError) *Problem {
 func quotaProblem(e *node.QuotaError) *Problem {
 	p := New(http.StatusTooManyRequests, "quota", "The site's quota is used up", OneLine(e.Error()))
 	p.Quota, p.Used, p.Limit, p.Need, p.RetryAfter = e.Quota, &e.Used, &e.Limit, &e.Need, 5
+	return p
+}
+
+// userQuotaProblem tells which quota of a user it was: 403 if the job can never be taken, else 429.
+func userQuotaProblem(e *node.UserQuotaError) *Problem {
+	p := New(http.StatusTooManyRequests, "quota-exceeded", "The user's quota is used up", OneLine(e.Error()))
+	p.Quota, p.Used, p.Limit, p.Need, p.RetryAfter = e.Quota, &e.Used, &e.Limit, &e.Need, e.RetrySeconds()
+	if e.Never() {
+		p.Status, p.RetryAfter = http.StatusForbidden, 0
+	}
 	return p
 }
 

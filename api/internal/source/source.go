@@ -95,6 +95,10 @@ type Federation interface {
 type Operator interface {
 	// Quotas returns what each site uses of its quotas.
 	Quotas() []fsm.QuotaView
+	// Users returns what this site's users use of their quotas, by name, and the limits of node.EveryUser;
+	// SetUserLimits changes the limits of one.
+	Users(ctx context.Context) ([]node.UserUse, error)
+	SetUserLimits(ctx context.Context, user string, change node.UserLimitsChange) error
 	// SetParams changes the federation's parameters, or returns the motion for that, which waits for the electors.
 	SetParams(ctx context.Context, p command.Params) (*node.Motion, error)
 	// Drain has the site take on nothing for others; with own, nothing for its

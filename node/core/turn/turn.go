@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"iter"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -19,6 +20,8 @@ type StateReader interface {
 	AnyFits(spec command.JobSpec) (bool, string)
 	Job(id command.JobID) (fsm.JobView, bool)
 	Retired(id command.JobID) bool
+	TaskCounts(id command.JobID) (fsm.Counts, bool)
+	OwnJobs(site string) iter.Seq[fsm.JobView]
 	Admits(site string, spec *command.JobSpec) command.Code
 	node.QuotaReader
 	Queue() []fsm.QueueView

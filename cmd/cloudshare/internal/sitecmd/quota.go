@@ -32,6 +32,7 @@ func quotaCommand(a *cli.App) *cobra.Command {
 Each site has an equal part of what the federation bears, whatever the others
 use: limits change only as sites join and go. A job beyond one is refused
 (exit code 5); of what is kept of ended jobs the site's own oldest go.`
+	cmd.AddCommand(userQuotasCommand(a), setUserQuotaCommand(a))
 	cmd.Flags().BoolVar(&all, "all", false, "each site, in one line")
 	return cmd
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/cloudshare/cloudshare/api/certificate"
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // secured is guarded with a server that speaks TLS.
@@ -36,7 +35,7 @@ func serveSecured(t *testing.T, vouched bool) *secured {
 	}
 	g := newGuarded(t)
 	g.Server = serve(t, g.fake, Config{
-		Access: g.store, TLS: certificate.Config(own.Get), Vouched: vouched, Misdialed: relay.Misdialed("the API's port"),
+		Access: g.store, TLS: certificate.Config(own.Get), Vouched: vouched, Misdialed: misdialed,
 	})
 	return &secured{g, own, dir}
 }
@@ -151,10 +150,18 @@ func TestLinesByHTTP2(t *testing.T) {
 	}
 }
 
+// misdialed stands in for what the relay says to a connection of TLS between brokers.
+func misdialed(first [4]byte) []byte {
+	if first[0] == 0x16 {
+		return []byte("this is no peer port")
+	}
+	return nil
+}
+
 // A broker that takes the port for a peer port is told so, as by a plain port.
 func TestBrokerAtTheTLSPort(t *testing.T) {
 	s := serveSecured(t, false)
-	want := relay.Misdialed("the API's port")([4]byte{0x16, 3, 1, 0})
+	want := misdialed([4]byte{0x16, 3, 1, 0})
 	conn := dialRaw(t, s.Addr())
 	go func() {
 		_ = tls.Client(writeOnly{conn}, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"cloudshare/5"}}).Handshake()

@@ -42,11 +42,12 @@ func TestTokenIsShownOnce(t *testing.T) {
 func TestTokensOfAUser(t *testing.T) {
 	g := newGuarded(t)
 	ids := map[string]string{}
-	for _, made := range []access.Token{
-		{Name: "alices", User: "alice", Role: access.User}, {Name: "alices-op", User: "alice", Role: access.Operator},
+	for _, wanted := range []access.Token{
+		{Name: "alices", User: "alice", Role: access.User},
+		{Name: "alices-op", User: "alice", Role: access.Operator},
 		{Name: "bobs", User: "bob", Role: access.User},
 	} {
-		_, made, err := g.store.Create(made)
+		_, made, err := g.store.Create(wanted)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,8 +76,8 @@ func openKey(path string) (*ecdsa.PrivateKey, error) {
 		return nil, fmt.Errorf("read the API's key: %w", err)
 	}
 	if block, _ := pem.Decode(text); block != nil {
-		if any, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-			if key, ok := any.(*ecdsa.PrivateKey); ok {
+		if parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+			if key, ok := parsed.(*ecdsa.PrivateKey); ok {
 				return key, nil
 			}
 		}

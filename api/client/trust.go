@@ -13,7 +13,7 @@ import (
 // Option says more about how a broker is asked.
 type Option func(*Client)
 
-// ErrUntrusted: who answers shows a certificate that is not trusted.
+// ErrUntrusted reports that who answers shows a certificate that is not trusted.
 var ErrUntrusted = errors.New("the certificate there is not trusted")
 
 // errOtherKey reports another key than the pinned one.

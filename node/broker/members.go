@@ -140,8 +140,8 @@ func (b *Broker) Vote(ctx context.Context, motion string, yes bool) (node.Motion
 	if err != nil {
 		return node.Motion{}, err
 	}
-	if m, err := b.Motion(number); err == nil && yes && m.State == "open" && m.Kind == command.MotionBan.String() {
-		if err := b.canExpel(m.Site); err != nil {
+	if m, unknown := b.Motion(number); unknown == nil && yes && m.State == "open" && m.Kind == command.MotionBan.String() {
+		if err = b.canExpel(m.Site); err != nil {
 			return node.Motion{}, err
 		}
 	}

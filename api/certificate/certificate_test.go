@@ -133,3 +133,16 @@ func TestSelfMade(t *testing.T) {
 		t.Errorf("a damaged key: %v", err)
 	}
 }
+
+// TestExpiredPairAtTheStart: it keeps no broker from starting, and is said.
+func TestExpiredPairAtTheStart(t *testing.T) {
+	cert, key := pair(t, t.TempDir(), "old")
+	var log bytes.Buffer
+	f, err := openFiles(cert, key, zerolog.New(&log), func() time.Time { return time.Now().AddDate(9000, 0, 0) })
+	if err != nil || !strings.Contains(log.String(), "has expired") {
+		t.Fatalf("%v, told %q", err, log.String())
+	}
+	if got := commonName(t, f.Get); got != "CloudShare site old" {
+		t.Errorf("it shows %s", got)
+	}
+}

@@ -47,12 +47,21 @@ func (s stamp) equals(other stamp) bool {
 	return s.size == other.size && s.at.Equal(other.at) && os.SameFile(s.info, other.info)
 }
 
-// OpenFiles reads the pair. The error says what is wrong with which file.
+// OpenFiles reads the pair. The error says what is wrong with which file. A pair that has expired is taken, and told: a
+// broker that did not start for it would be missing to its federation, while only clients would have refused it.
 func OpenFiles(cert, key string, log zerolog.Logger) (*Files, error) {
-	f := &Files{cert: cert, key: key, log: log, now: time.Now}
+	return openFiles(cert, key, log, time.Now)
+}
+
+func openFiles(cert, key string, log zerolog.Logger, now func() time.Time) (*Files, error) {
+	f := &Files{cert: cert, key: key, log: log, now: now}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, err := f.load()
+	if err == nil && f.now().After(f.current.Leaf.NotAfter) {
+		log.Error().Str("file", cert).Time("until", f.current.Leaf.NotAfter).
+			Msg("certificate of the API has expired: clients will refuse it; renew the files, no restart is needed")
+	}
 	return f, err
 }
 
@@ -95,7 +104,7 @@ func (f *Files) load() (changed bool, err error) {
 		return false, nil
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-	if err == nil && f.now().After(pair.Leaf.NotAfter) {
+	if err == nil && f.current != nil && f.now().After(pair.Leaf.NotAfter) {
 		err = fmt.Errorf("it has expired at %s", pair.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	if err != nil {

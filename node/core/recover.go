@@ -31,6 +31,7 @@ func (c *Core) Recover(j record.Reader, found map[string][]executor.State, fx *E
 		return err
 	}
 	c.home.Requeue(fx)
+	c.countJournaled()
 	return nil
 }
 

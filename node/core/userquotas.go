@@ -49,22 +49,29 @@ func (c *Core) countOpenJobs(s StateReader) {
 		return
 	}
 	c.quotas.Restart()
-	count := func(js *command.JobSpec) {
-		c.quotas.Accept(js.Num, c.whose.UserOf(js.Num), claimOf(js), c.now.Boot/1e6)
-	}
-	for _, nums := range [][]uint64{c.home.Numbers(), c.pubs.Numbers()} {
-		for _, num := range nums {
-			if js, ok := c.own.Spec(num); ok {
-				count(&js)
-			}
-		}
-	}
+	c.countJournaled()
 	for v := range s.OwnJobs(c.site) {
 		if !v.State.Ended() && !c.isOwn(v.ID.Num) {
-			count(&v.Spec)
+			c.countOpenJob(&v.Spec)
 		}
 	}
 	c.lookAtUsers(math.MaxInt, s) // tasks of these that have ended
+}
+
+// countJournaled counts the users' jobs that this site's journal has: those at home and on their way to the queue. A
+// broker that has not registered yet knows of no others, and takes jobs.
+func (c *Core) countJournaled() {
+	for _, nums := range [][]uint64{c.home.Numbers(), c.pubs.Numbers()} {
+		for _, num := range nums {
+			if js, ok := c.own.Spec(num); ok {
+				c.countOpenJob(&js)
+			}
+		}
+	}
+}
+
+func (c *Core) countOpenJob(js *command.JobSpec) {
+	c.quotas.Accept(js.Num, c.whose.UserOf(js.Num), claimOf(js), c.now.Boot/1e6)
 }
 
 // isOwn reports whether a job is at home or on its way to the queue.

@@ -89,3 +89,22 @@ func TestUserQuotasHoldOverACrash(t *testing.T) {
 		t.Error(got.Err)
 	}
 }
+
+// TestQuotasHoldBeforeRegistration: a broker that comes back without its federation knows what its users have
+// submitted.
+func TestQuotasHoldBeforeRegistration(t *testing.T) {
+	a := newRig(t, command.DefaultParams(), 1, 1).sites[0]
+	a.limitTo("alice", 3)
+	for range 3 {
+		if x := a.submitOne("alice", sleepJob); x.Err != nil {
+			t.Fatal(x.Err)
+		}
+	}
+	a.reopen()
+	if n := a.usersTasks("alice"); n != 3 {
+		t.Errorf("alice has %d tasks after the restart, want 3", n)
+	}
+	if x := a.submitOne("alice", sleepJob); x.Err == nil {
+		t.Error("a fourth task was taken")
+	}
+}

@@ -102,7 +102,8 @@ func words4(v float64) string {
 }
 
 // dialable returns a broker's page if its address, which its site registered, is a
-// host and a port.
+// host and a port. That does not say whether it speaks HTTPS: it is asked as this
+// page was, so that nobody is led from HTTPS to plain HTTP.
 func dialable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || strings.ContainsAny(host, "/?#@\\ ") {
@@ -111,5 +112,5 @@ func dialable(addr string) string {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return ""
 	}
-	return "http://" + net.JoinHostPort(host, port) + "/"
+	return "//" + net.JoinHostPort(host, port) + "/"
 }

@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 		target string
 		wants  []string
 	}{
-		{"/", []string{"<h1>Federation</h1>", "site-005", "of 5", ">leader<", "<dt>Leader</dt>", "http://10.0.0.2:7700/", "fill-lent"}},
+		{"/", []string{"<h1>Federation</h1>", "site-005", "of 5", ">leader<", "<dt>Leader</dt>", `href="//10.0.0.2:7700/"`, "fill-lent"}},
 		{"/fairness", []string{"core-hours", "<polyline", "heat-6", `aria-current="true">priority`}},
 		{"/fairness?show=utility", []string{`aria-current="true">utility`}},
 		{"/fairness?show=nonsense", []string{`aria-current="true">priority`}},

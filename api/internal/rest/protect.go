@@ -18,7 +18,9 @@ const (
 func (a *API) Protect(open func(path string) bool) {
 	c := a.OpenAPI().Components
 	c.SecuritySchemes = map[string]*huma.SecurityScheme{bearer: {
-		Type: "http", Scheme: "bearer", Description: "the site's token, cst_ID_SECRET_CRC, or a JWT of its identity provider",
+		Type: "http", Scheme: "bearer",
+		Description: "the site's token, cst_ID_SECRET_CRC, or a JWT of its identity provider; send it by HTTPS, " +
+			"or on loopback; the SHA-256 of the key of the broker's certificate may stand behind the token",
 	}}
 	c.Responses = map[string]*huma.Response{unauthenticated: {
 		Description: http.StatusText(http.StatusUnauthorized),

@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"crypto/tls"
-	"encoding/base64"
+	"encoding/hex"
 
 	"github.com/rs/zerolog"
 
@@ -32,7 +32,7 @@ func openClientTLS(cfg config.Config, log zerolog.Logger) (clientTLS, error) {
 		if err != nil {
 			return clientTLS{}, err
 		}
-		log.Info().Str("sha256", base64.StdEncoding.EncodeToString(own.Pin[:])).
+		log.Info().Str("sha256", hex.EncodeToString(own.Pin[:])).
 			Msg("the API speaks HTTPS with a certificate of its own: tokens that are made from now on name its key")
 		return clientTLS{cfg: certificate.Config(own.Get), pin: &own.Pin}, nil
 	case cfg.Insecure:

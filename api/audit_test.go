@@ -58,6 +58,11 @@ func TestAuditSaysWhoDidWhat(t *testing.T) {
 	if got = u.as("operator", "GET", "/v1/audit?who=bob&limit=5", "").Body.String(); strings.Count(got, `"action"`) != 1 {
 		t.Errorf("bob did %s", got)
 	}
+	made := u.as("operator", "POST", "/v1/tokens", `{"name":"ci","user":"carol","role":"user"}`).Header().Get("Location")
+	made = made[strings.LastIndexByte(made, '/')+1:]
+	if got = u.as("operator", "GET", "/v1/audit?who="+made, "").Body.String(); made == "" || strings.Count(got, `"action"`) != 1 {
+		t.Errorf("token %s was made by %s", made, got)
+	}
 	if w = u.as("operator", "GET", "/v1/audit?limit=0", ""); w.Code != 400 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

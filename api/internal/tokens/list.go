@@ -73,6 +73,7 @@ func (t *Tokens) create(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if err != nil {
 		return err
 	}
+	w.Header().Set("Location", pathAll+"/"+made.ID) // by which the record names it
 	return answer(w, http.StatusCreated, wire.NewToken{Text: text, Token: form(made)})
 }
 
@@ -82,7 +83,7 @@ func (t *Tokens) revoke(w http.ResponseWriter, _ *http.Request, param func(strin
 		return err
 	}
 	if err = store.Revoke(param("id")); err != nil {
-		return fmt.Errorf("token %.80q: %w", param("id"), err)
+		return fmt.Errorf("token %.80q: %w (`cloudshare token list` shows the IDs)", param("id"), err)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -111,7 +111,7 @@ func TestRateIsKept(t *testing.T) {
 			err := b.Admit("alice", Claim{Tasks: 1}, now)
 			var q *node.UserQuotaError
 			if errors.As(err, &q) {
-				if q.After <= 0 || q.Used > limit || b.Admit("alice", Claim{Tasks: 1}, now+int64(q.After)) != nil {
+				if q.After <= 0 || q.Used != limit || b.Admit("alice", Claim{Tasks: 1}, now+int64(q.After)) != nil {
 					t.Fatalf("%v, after %s", err, q.After)
 				}
 				continue

@@ -22,8 +22,9 @@ func (r *rate) admit(user string, perMinute uint64, now int64) error {
 	if cost == 0 || wait <= 0 {
 		return nil
 	}
+	used := min(uint64((r.paid-now+cost-1)/cost), perMinute) // a job counts until all of it is paid
 	return &node.UserQuotaError{
-		User: user, Use: fsm.Use{Quota: node.UserJobsPerMinute, Used: uint64((r.paid - now) / cost), Limit: perMinute},
+		User: user, Use: fsm.Use{Quota: node.UserJobsPerMinute, Used: used, Limit: perMinute},
 		Need: 1, After: time.Duration(wait),
 	}
 }

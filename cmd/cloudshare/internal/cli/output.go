@@ -104,9 +104,11 @@ func Row(w io.Writer, cells ...any) {
 func Cell(v any) string {
 	var text string
 	switch v := v.(type) {
+	case time.Time:
+		text = v.Local().Format(time.DateTime)
 	case *time.Time:
 		if v != nil {
-			text = v.Local().Format("2006-01-02 15:04:05")
+			text = v.Local().Format(time.DateTime)
 		}
 	case *int:
 		if v != nil {

@@ -67,6 +67,9 @@ func showJob(a *cli.App, j wire.Job) error {
 		cli.Row(w, "id", j.ID)
 		cli.Row(w, "name", j.Name)
 		cli.Row(w, "owner", j.Site)
+		if j.User != "" {
+			cli.Row(w, "user", j.User)
+		}
 		cli.Row(w, "state", stateText(j))
 		cli.Row(w, "reason", j.Reason)
 		cli.Row(w, "durability", j.Durability)

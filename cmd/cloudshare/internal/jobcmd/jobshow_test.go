@@ -15,7 +15,8 @@ func TestJobIsQuoted(t *testing.T) {
 	words := []string{
 		"sh", "-c", "echo \"$HOME\" 'it''s' `id`; exit 1", "", " a  b ", "two\nlines\ttab", "é 漢 🙂", "~root", "-n", "=ls", "A=1", "*", "\\", "!x", "#y", "\u202e",
 	}
-	job := wire.Job{Spec: wire.Spec{Command: words, Env: map[string]string{"B": "$x y", "A": "1"}, Labels: map[string]string{"k": "", "a.b": "x-1"}}}
+	job := wire.Job{User: "alice"}
+	job.Spec = wire.Spec{Command: words, Env: map[string]string{"B": "$x y", "A": "1"}, Labels: map[string]string{"k": "", "a.b": "x-1"}}
 	var out strings.Builder
 	a := &cli.App{Streams: cli.Streams{Out: &out}, Format: "table"}
 	if err := showJob(a, job); err != nil {
@@ -25,6 +26,9 @@ func TestJobIsQuoted(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		name, text, _ := strings.Cut(strings.TrimRight(line, "\n"), "  ")
 		rows[name] = strings.TrimLeft(text, " ")
+	}
+	if rows["user"] != "alice" {
+		t.Errorf("the job is of %q", rows["user"])
 	}
 	for name, want := range map[string][]string{
 		"command": words, "environment": {"A=1", "B=$x y"}, "labels": {"a.b=x-1", "k="},

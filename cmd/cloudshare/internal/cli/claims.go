@@ -56,6 +56,8 @@ func (l Login) check(c idClaims) error {
 	return nil
 }
 
+func (l Login) sameClient(as Login) bool { return l.Issuer == as.Issuer && l.Client == as.Client }
+
 // CheckLogin refuses a login at an address that is bound to another provider or client by its last login, and, unless
 // they are shared, a provider and client to which another address is bound: its broker could have the user confirm a
 // login whose tokens count there.
@@ -66,14 +68,14 @@ func (c Contexts) CheckLogin(addr string, l Login, shared bool) error {
 	}
 	at := f.at(addr)
 	if was := f.Contexts[at].Login; was != nil {
-		if was.Issuer == l.Issuer && was.Client == l.Client {
+		if was.sameClient(l) {
 			return nil
 		}
 		return WithExit(ExitRefused, fmt.Errorf("%s now names client %.80q of %s to log in, before client %.80q of %s: if its operator says so, cloudshare logout first",
 			at, l.Client, l.Issuer, was.Client, was.Issuer))
 	}
 	for other, known := range f.Contexts {
-		if was := known.Login; other != at && !shared && was != nil && was.Issuer == l.Issuer && was.Client == l.Client {
+		if other != at && !shared && known.Login != nil && known.Login.sameClient(l) {
 			return WithExit(ExitRefused, fmt.Errorf("%s names client %.80q of %s, by which you are logged in at %s: its tokens would count there, too; if one operator has both, use --shared-client",
 				at, l.Client, l.Issuer, other))
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/access"
 )
 
-// PlainVariable, if true, is as the flag --plain.
+// PlainVariable is as the flag --plain, if it is true.
 const PlainVariable = "CLOUDSHARE_PLAIN"
 
 // broker is one to ask: trust, token and login are all looked up by the same address.

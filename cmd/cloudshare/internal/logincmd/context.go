@@ -79,7 +79,7 @@ Files are not copied. The first name is the current one. The broker is not asked
 				return err
 			}
 			if a.TokenFile != "" {
-				if _, err := a.Token(a.Addr); err != nil { // of the file
+				if _, err = a.Token(a.Addr); err != nil { // of the file
 					return err
 				}
 			}

@@ -146,7 +146,8 @@ func (m *member) command(ctx context.Context, args ...string) error {
 	args = append(args, "--addr", m.URL.String(), "--token-file", m.TokenFile())
 	cmd := exec.CommandContext(ctx, m.opts.binary, args...)
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &out, cleanEnv(os.Environ())
+	// The network is made of namespaces of this machine.
+	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &out, append(cleanEnv(os.Environ()), "CLOUDSHARE_PLAIN=1")
 	err := m.host.Start(cmd)
 	if err == nil {
 		err = cmd.Wait()

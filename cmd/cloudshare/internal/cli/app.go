@@ -34,6 +34,8 @@ type App struct {
 	TokenFile string
 	// CAFile is the flag --ca-file.
 	CAFile string
+	// Plain is the flag --plain.
+	Plain bool
 	// Format is the flag -o.
 	Format string
 	// Version is the program's.

@@ -38,10 +38,10 @@ type contextsFile struct {
 // put keeps the context of an address, if there is anything in it.
 func (f *contextsFile) put(addr string, c Context) {
 	if c == (Context{}) {
-		delete(f.Contexts, place(addr))
+		delete(f.Contexts, f.at(addr))
 		return
 	}
-	f.Contexts[place(addr)] = c
+	f.Contexts[f.at(addr)] = c
 }
 
 // Contexts returns those of the user: in $XDG_CONFIG_HOME, else in $HOME/.config. Without either there are none.
@@ -56,10 +56,11 @@ func (a *App) Contexts() Contexts {
 	return Contexts{filepath.Join(dir, "cloudshare", "contexts.json")}
 }
 
-// place returns an address as the file names it, "" for what is none. A name for the loopback is the loopback.
+// place returns an address as the file names it, "" for what is none. A name for the loopback is the loopback; an
+// address without a scheme is http there, and https elsewhere.
 func place(addr string) string {
 	if !strings.Contains(addr, "://") {
-		addr = "http://" + addr
+		addr = schemes(addr)[0] + addr
 	}
 	u, err := url.Parse(addr)
 	if err != nil || u.Host == "" {

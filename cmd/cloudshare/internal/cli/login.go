@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -52,34 +50,18 @@ func (l Login) Provider(ctx context.Context) (context.Context, *oauth2.Config, e
 // With returns the login with tokens that its provider gave.
 func (l Login) With(t *oauth2.Token) (Login, error) {
 	id, _ := t.Extra("id_token").(string)
-	if id == "" {
-		return l, errNoIDToken
-	}
-	expires, err := expiry(id)
+	claims, err := readClaims(id)
 	if err != nil {
 		return l, err
 	}
-	l.IDToken, l.Expires = id, expires
+	if err = l.check(claims); err != nil {
+		return l, err
+	}
+	l.IDToken, l.Expires = id, claims.expires()
 	if t.RefreshToken != "" {
 		l.Refresh = t.RefreshToken
 	}
 	return l, nil
-}
-
-// expiry reads when a token ends. Who signed it is the broker's to judge.
-func expiry(token string) (time.Time, error) {
-	var claims struct {
-		Expires float64 `json:"exp"`
-	}
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return time.Time{}, errNoIDToken
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || json.Unmarshal(text, &claims) != nil || claims.Expires <= 0 || claims.Expires > 253e9 {
-		return time.Time{}, errNoIDToken
-	}
-	return time.Unix(int64(claims.Expires), 0).UTC(), nil
 }
 
 // KeepLogin has the tokens of a login go to an address.
@@ -88,8 +70,8 @@ func (c Contexts) KeepLogin(addr string, l Login) error {
 		return Usage("logins are kept in $XDG_CONFIG_HOME or $HOME/.config: set HOME")
 	}
 	return c.change(func(f *contextsFile) error {
-		known := f.Contexts[place(addr)]
-		f.Contexts[place(addr)] = Context{Login: &l, CAFile: known.CAFile, Pin: known.Pin}
+		known := f.Contexts[f.at(addr)]
+		f.Contexts[f.at(addr)] = Context{Login: &l, CAFile: known.CAFile, Pin: known.Pin}
 		return nil
 	})
 }
@@ -97,8 +79,8 @@ func (c Contexts) KeepLogin(addr string, l Login) error {
 // EndLogin forgets the login at an address, and reports whether there was one.
 func (c Contexts) EndLogin(addr string) (was bool, err error) {
 	err = c.change(func(f *contextsFile) error {
-		if was = f.Contexts[place(addr)].Login != nil; was {
-			known := f.Contexts[place(addr)]
+		known := f.Contexts[f.at(addr)]
+		if was = known.Login != nil; was {
 			f.put(addr, Context{CAFile: known.CAFile, Pin: known.Pin})
 		}
 		return nil

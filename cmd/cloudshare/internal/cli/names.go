@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // ContextVariable names the broker to ask, by a name of the user's contexts.
@@ -59,7 +60,7 @@ func (c Contexts) List() ([]Named, error) {
 	}
 	out := []Named{}
 	for _, name := range slices.Sorted(maps.Keys(f.Names)) {
-		known := f.Contexts[place(f.Names[name])]
+		known := f.Contexts[f.at(f.Names[name])]
 		n := Named{Name: name, Addr: f.Names[name], Current: name == f.Current}
 		switch {
 		case known.Login != nil:
@@ -82,6 +83,8 @@ func (c Contexts) Name(name, addr string, by Context) error {
 		}
 	}
 	switch {
+	case strings.HasPrefix(strings.ToLower(addr), "http://") && (by.Pin != "" || by.CAFile != ""):
+		return Usage("%s is plain HTTP, and has neither key nor authority to trust: use https:// in its address", addr)
 	case c.path == "":
 		return Usage("contexts are kept in $XDG_CONFIG_HOME or $HOME/.config: set HOME")
 	case !contextName.MatchString(name):
@@ -125,11 +128,11 @@ func (c Contexts) Forget(name string) error {
 			f.Current = ""
 		}
 		for _, other := range f.Names {
-			if place(other) == place(at) {
+			if f.at(other) == f.at(at) {
 				return nil
 			}
 		}
-		delete(f.Contexts, place(at))
+		delete(f.Contexts, f.at(at))
 		return nil
 	})
 }

@@ -49,6 +49,8 @@ func (a *App) SetUpRoot(root *cobra.Command, commands ...*cobra.Command) {
 		"`FILE` with the token of that broker's site (else: CLOUDSHARE_API_TOKEN, or what dev keeps)")
 	flags.StringVar(&a.CAFile, "ca-file", "",
 		"`FILE` with the authority's certificate of an https broker (environment: CLOUDSHARE_CA_FILE; else the token's pin, or the system's)")
+	flags.BoolVar(&a.Plain, "plain", false,
+		"send the token to that broker over plain HTTP off loopback: inside a private network or a tunnel (environment: CLOUDSHARE_PLAIN=1)")
 	flags.StringVarP(&a.Format, "output", "o", "table", "table, json or yaml")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.checkFormat(cmd); err != nil {

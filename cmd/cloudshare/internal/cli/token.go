@@ -20,7 +20,11 @@ const TokenVariable = "CLOUDSHARE_API_TOKEN"
 // ClientOf returns a client of the broker at addr, with its token if one is known. Of the token's text the pin stays
 // here: by it the broker is trusted.
 func (a *App) ClientOf(addr string) (*client.Client, error) {
-	token, err := a.Token(addr)
+	b, err := a.brokerAt(addr)
+	if err != nil {
+		return nil, err
+	}
+	token, err := a.tokenFor(b)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +35,10 @@ func (a *App) ClientOf(addr string) (*client.Client, error) {
 			token, pin = bare, pinned
 		}
 	}
-	c, err := a.clientBy(addr, pin)
+	c, err := a.clientBy(b, pin)
+	if err == nil && token != "" {
+		err = a.checkPlain(b)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -39,46 +46,70 @@ func (a *App) ClientOf(addr string) (*client.Client, error) {
 }
 
 // NamelessClient returns a client of the broker at addr that shows no token.
-func (a *App) NamelessClient(addr string) (*client.Client, error) { return a.clientBy(addr, nil) }
-
-func (a *App) clientBy(addr string, pin *access.Pin) (*client.Client, error) {
-	trusted, err := a.trustIn(addr, pin)
+func (a *App) NamelessClient(addr string) (*client.Client, error) {
+	b, err := a.brokerAt(addr)
 	if err != nil {
 		return nil, err
 	}
-	at, err := trusted.secured(addr)
+	return a.clientBy(b, nil)
+}
+
+func (a *App) clientBy(b broker, pin *access.Pin) (*client.Client, error) {
+	trusted, err := a.trustAt(b, pin)
 	if err != nil {
+		return nil, err
+	}
+	if err = trusted.check(b); err != nil {
 		return nil, err
 	}
 	options, err := trusted.options()
 	if err != nil {
 		return nil, err
 	}
-	return client.New(at, options...)
+	return client.New(b.at, options...)
 }
 
 // Token returns the token for the broker at addr, "" if none is known. Flag and environment name that of the broker at
 // --addr: no other one is sent it. By a broker's own socket the operator needs none, and a token would make him its
 // user: there the flag alone counts.
 func (a *App) Token(addr string) (string, error) {
-	if addr == a.Addr && a.TokenFile != "" {
-		return readToken(a.TokenFile)
+	b, err := a.brokerAt(addr)
+	if err != nil {
+		return "", err
 	}
-	if strings.HasPrefix(addr, "unix://") {
+	return a.tokenFor(b)
+}
+
+func (a *App) tokenFor(b broker) (string, error) {
+	if b.here {
+		if text, err := a.namedToken(); text != "" || err != nil {
+			return text, err
+		}
+	}
+	if b.scheme() == "unix" {
 		return "", nil
 	}
-	if addr == a.Addr {
-		if text := strings.TrimSpace(a.getenv(TokenVariable)); text != "" {
-			if err := access.Check(text); err != nil && !openid.LooksLike(text) {
-				return "", Usage("%s: %w", TokenVariable, err)
-			}
-			return text, nil
-		}
-		if path := a.getenv(TokenVariable + "_FILE"); path != "" {
-			return readToken(path)
-		}
+	return a.Contexts().Token(b.at)
+}
+
+// namedToken returns the token that flag or environment name for the broker at --addr.
+func (a *App) namedToken() (string, error) {
+	if a.TokenFile != "" {
+		return readToken(a.TokenFile)
 	}
-	return a.Contexts().Token(addr)
+	if strings.HasPrefix(strings.ToLower(a.Addr), "unix://") {
+		return "", nil
+	}
+	if text := strings.TrimSpace(a.getenv(TokenVariable)); text != "" {
+		if err := access.Check(text); err != nil && !openid.LooksLike(text) {
+			return "", Usage("%s: %w", TokenVariable, err)
+		}
+		return text, nil
+	}
+	if path := a.getenv(TokenVariable + "_FILE"); path != "" {
+		return readToken(path)
+	}
+	return "", nil
 }
 
 // readToken reads the token that somebody named: of a broker, or of its site's identity provider.
@@ -98,24 +129,14 @@ func readText(path string) (string, error) {
 	return access.ReadText(path)
 }
 
-// of returns the context of an address and how the file names it; its zero value if there is none. An address without a
-// scheme has that of its context, http before https.
+// of returns the context of an address and how the file names it; its zero value if there is none.
 func (c Contexts) of(addr string) (Context, string, error) {
-	at := place(addr)
-	if c.path == "" || at == "" {
-		return Context{}, at, nil
-	}
 	f, err := c.read()
 	if err != nil {
-		return Context{}, at, err
+		return Context{}, place(addr), err
 	}
-	known, ok := f.Contexts[at]
-	if secured := place("https://" + addr); !ok && !strings.Contains(addr, "://") {
-		if known, ok = f.Contexts[secured]; ok {
-			at = secured
-		}
-	}
-	return known, at, nil
+	at := f.at(addr)
+	return f.Contexts[at], at, nil
 }
 
 // Token returns the token of a context, "" if there is none, or none any more.

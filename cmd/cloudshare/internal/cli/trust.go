@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/node/access"
@@ -21,28 +20,31 @@ type trust struct {
 	pin    *access.Pin
 }
 
-// trustIn returns what flag, environment and context say about a broker; a token's own pin counts before that of a
-// context. Flag and environment are for the broker at --addr alone.
-func (a *App) trustIn(addr string, pin *access.Pin) (trust, error) {
-	if addr == a.Addr {
-		if a.CAFile != "" {
-			return trust{caFile: a.CAFile}, nil
-		}
-		if file := a.getenv(CAVariable); file != "" {
-			return trust{caFile: file}, nil
-		}
-	}
-	known, _, err := a.Contexts().of(addr)
+// trustAt returns what flag, environment and context say about a broker; a token's own pin counts before that of a
+// context. The pin stays beside authorities: a token that has one is for HTTPS, whoever vouches for the broker.
+func (a *App) trustAt(b broker, pin *access.Pin) (trust, error) {
+	known, _, err := a.Contexts().of(b.at)
 	if err != nil {
 		return trust{}, err
 	}
 	t := trust{caFile: known.CAFile, pin: pin}
+	if file := a.caFile(); b.here && file != "" {
+		t.caFile = file
+	}
 	if known.Pin != "" && pin == nil {
 		if t.pin, err = parsePin(known.Pin); err != nil {
-			return t, fmt.Errorf("context of %s: %w", addr, err)
+			return t, fmt.Errorf("context of %s: %w", b.at, err)
 		}
 	}
 	return t, nil
+}
+
+// caFile is what flag and environment name for the broker at --addr.
+func (a *App) caFile() string {
+	if a.CAFile != "" {
+		return a.CAFile
+	}
+	return a.getenv(CAVariable)
 }
 
 func parsePin(text string) (*access.Pin, error) {
@@ -77,14 +79,16 @@ func readCAs(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// secured returns an address as it is asked: one without a scheme means https if the broker is known to speak it, and a
-// token with a pin goes nowhere in plain.
-func (t trust) secured(addr string) (string, error) {
-	switch scheme, _, given := strings.Cut(addr, "://"); {
-	case !given && (t.pin != nil || t.caFile != ""):
-		return "https://" + addr, nil
-	case scheme == "http" && t.pin != nil:
-		return "", Usage("the token is for a broker that speaks HTTPS, and is not sent to %s in plain: use https:// in its address", addr)
+// check refuses plain HTTP where something names by what HTTPS is trusted there, also on loopback.
+func (t trust) check(b broker) error {
+	switch {
+	case b.scheme() != "http":
+		return nil
+	case t.pin != nil:
+		return Usage("the token or context is for a broker that speaks HTTPS, and nothing is sent to %s in plain: use https:// in its address", b.at)
+	case t.caFile != "":
+		return Usage("%s is plain HTTP, but %s names authorities to trust: use https:// in its address, or drop --ca-file and %s",
+			b.at, t.caFile, CAVariable)
 	}
-	return addr, nil
+	return nil
 }

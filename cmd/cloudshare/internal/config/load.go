@@ -188,7 +188,8 @@ func (l *loader) environment(environ func() []string) koanf.Provider {
 // otherVariables with our prefix are no keys: the client's and a task's own.
 var otherVariables = []string{
 	"CLOUDSHARE_ADDR", "CLOUDSHARE_CONTEXT", "CLOUDSHARE_API_TOKEN", "CLOUDSHARE_API_TOKEN_FILE", "CLOUDSHARE_CA_FILE",
-	"CLOUDSHARE_JOB", "CLOUDSHARE_TASK", "CLOUDSHARE_ATTEMPT", "CLOUDSHARE_TOKEN", "CLOUDSHARE_OWNER", "CLOUDSHARE_WORKDIR",
+	"CLOUDSHARE_PLAIN", "CLOUDSHARE_JOB", "CLOUDSHARE_TASK", "CLOUDSHARE_ATTEMPT", "CLOUDSHARE_TOKEN", "CLOUDSHARE_OWNER",
+	"CLOUDSHARE_WORKDIR",
 }
 
 // insideTask: a task's CLOUDSHARE_SITE names its executor, not a broker's site.

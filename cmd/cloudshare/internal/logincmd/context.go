@@ -3,6 +3,7 @@ package logincmd
 import (
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -73,30 +74,42 @@ A broker whose certificate no known authority has signed is trusted by the autho
 its key (--pin), which its operator tells you; a token of a broker that made its certificate itself needs neither.
 Files are not copied. The first name is the current one. The broker is not asked.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := client.New(a.Addr); err != nil {
+			addr, err := resolved(a, by.Pin)
+			if err != nil {
 				return err
 			}
 			if a.TokenFile != "" {
-				if _, err := a.Token(a.Addr); err != nil { // of the file
+				if _, err = a.Token(a.Addr); err != nil { // of the file
 					return err
 				}
 			}
-			var err error
 			if by.TokenFile, err = absolute(a.TokenFile); err != nil {
 				return err
 			}
 			if by.CAFile, err = absolute(a.CAFile); err != nil {
 				return err
 			}
-			err = a.Contexts().Name(args[0], a.Addr, by)
+			err = a.Contexts().Name(args[0], addr, by)
 			if err == nil {
-				a.Note("%s is %s", args[0], a.Addr)
+				a.Note("%s is %s", args[0], addr)
 			}
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&by.Pin, "pin", "", "the SHA-256 of the broker's key, in hexadecimal digits, to trust it by")
 	return cmd
+}
+
+// resolved returns the address to keep, which has a scheme: https if the broker's key is named.
+func resolved(a *cli.App, pin string) (string, error) {
+	addr, err := a.Resolve(a.Addr)
+	if pin != "" && !strings.Contains(a.Addr, "://") {
+		addr = "https://" + a.Addr
+	}
+	if err == nil {
+		_, err = client.New(addr)
+	}
+	return addr, err
 }
 
 // absolute returns a file's path for use in any folder; "" for none.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,8 @@ func Commands(a *cli.App) []*cobra.Command {
 }
 
 func loginCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	var shared bool
+	cmd := &cobra.Command{
 		Use: "login", Short: "Log in at the identity provider of the broker's site", Args: cobra.NoArgs,
 		Example: "  cloudshare login\n  cloudshare login --context lab-a",
 		Long: `Log in at the identity provider of the site whose broker is at --addr. The broker says which one that is. Open the
@@ -27,13 +29,24 @@ address that is shown in any browser, on any machine, and confirm the code. From
 provider's tokens who asks; these are kept in ~/.config/cloudshare/contexts.json, which only you can read, and renewed
 while the provider allows it.
 
-Confirm a code only if you typed this command yourself just now, and look at the name of the provider: whoever has you
-confirm his code asks as you.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return login(cmd.Context(), a) },
+Confirm a code only if you typed this command yourself just now, and look at the names of provider and client: whoever
+has you confirm his code asks as you. The broker is asked by https, but on loopback. One that names another provider or
+client than at the last login is refused until cloudshare logout; so is one that names those of another broker, where
+your token would count, too, unless you say that both are of one operator (--shared-client).`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return login(cmd.Context(), a, shared) },
 	}
+	cmd.Flags().BoolVar(&shared, "shared-client", false, "other brokers have the same provider and client, and may be sent your token")
+	return cmd
 }
 
-func login(ctx context.Context, a *cli.App) error {
+func login(ctx context.Context, a *cli.App, shared bool) error {
+	addr, err := a.Resolve(a.Addr)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(addr, "http://") && !cli.OnLoopback(addr) {
+		return cli.Usage("log in at %s: it is plain HTTP, by which anybody between could have you log in for him: use https:// in its address", addr)
+	}
 	c, err := a.NamelessClient(a.Addr)
 	if err != nil {
 		return err
@@ -45,15 +58,18 @@ func login(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	l, err := confirm(ctx, a, cli.Login{Issuer: at.Issuer, Client: at.Client, Scopes: at.Scopes})
-	if err != nil {
+	l := cli.Login{Issuer: at.Issuer, Client: at.Client, Scopes: at.Scopes}
+	if err = a.Contexts().CheckLogin(addr, l, shared); err != nil {
+		return err
+	}
+	if l, err = confirm(ctx, a, l); err != nil {
 		return err
 	}
 	who, err := c.WithToken(l.IDToken).Whoami(ctx)
 	if err != nil {
 		return err // such as a user without a role: the login is not kept
 	}
-	if err = a.Contexts().KeepLogin(a.Addr, l); err != nil {
+	if err = a.Contexts().KeepLogin(addr, l); err != nil {
 		return err
 	}
 	a.Note("logged in at site %s as %s, role %s", who.Site, who.User, who.Role)
@@ -74,8 +90,8 @@ func confirm(ctx context.Context, a *cli.App, l cli.Login) (cli.Login, error) {
 		return l, fmt.Errorf("log in at %s: %w", l.Issuer, err)
 	}
 	// Not a note: without it nobody can log in.
-	fmt.Fprintf(a.Err, "Open %s\nand confirm the code %s, for %s at %s.\n",
-		cli.Cell(asked.VerificationURI), cli.Cell(asked.UserCode), a.Addr, l.Issuer)
+	fmt.Fprintf(a.Err, "Open %s\nand confirm the code %s, for %s as client %s of %s.\n",
+		cli.Cell(asked.VerificationURI), cli.Cell(asked.UserCode), a.Addr, cli.Cell(l.Client), cli.Cell(l.Issuer))
 	t, err := provider.DeviceAccessToken(ctx, asked)
 	if err != nil {
 		return l, fmt.Errorf("log in at %s: %w", l.Issuer, err)
@@ -90,7 +106,11 @@ func logoutCommand(a *cli.App) *cobra.Command {
 		Long: `Forget the tokens that cloudshare login has kept for the broker at --addr. The provider is not told: log out there,
 too, if somebody else may have read them.`,
 		RunE: func(*cobra.Command, []string) error {
-			was, err := a.Contexts().EndLogin(a.Addr)
+			addr, err := a.Resolve(a.Addr)
+			if err != nil {
+				return err
+			}
+			was, err := a.Contexts().EndLogin(addr)
 			switch {
 			case err != nil:
 				return err

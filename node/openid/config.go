@@ -74,7 +74,7 @@ func CheckIssuer(text string) error {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(text, "\"\\ ") || u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("oidc.issuer %.200q: must be a URL such as https://id.example.org/realms/lab", text)
-	case u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()):
+	case isSafe(u):
 		return nil
 	}
 	return fmt.Errorf("oidc.issuer %.200q: must be https, but on loopback", text)

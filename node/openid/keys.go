@@ -44,7 +44,7 @@ type keys struct {
 
 func newKeys(issuer string, now func() time.Time) *keys {
 	return &keys{issuer: issuer, now: now, client: &http.Client{
-		Timeout: askTimeout, Transport: bounded{http.DefaultTransport},
+		Timeout: askTimeout, Transport: bounded{http.DefaultTransport}, CheckRedirect: CheckRedirect,
 	}}
 }
 
@@ -131,7 +131,14 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	if err = provider.Claims(&at); err != nil {
 		return nil, fmt.Errorf("read the provider's description: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Keys, nil)
+	if err = CheckEndpoint("jwks_uri", at.Keys); err != nil {
+		return nil, err
+	}
+	return k.fetchFrom(ctx, at.Keys)
+}
+
+func (k *keys) fetchFrom(ctx context.Context, address string) ([]jose.JSONWebKey, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the provider's description: %w", err)
 	}
@@ -141,7 +148,7 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("fetch the provider's keys: %s answers %s", at.Keys, res.Status)
+		return nil, fmt.Errorf("fetch the provider's keys: %s answers %s", address, res.Status)
 	}
 	return decodeKeys(res.Body)
 }

@@ -15,6 +15,7 @@ import (
 type Config struct {
 	Issuer     string   // URL, as the tokens say it
 	Audience   string   // for whom a token must be
+	Client     string   // to which a token may be issued (azp), beside Audience; may be empty
 	Algorithms []string // that may sign
 	UserClaim  string   // holds the user's name
 	RoleClaim  string   // holds a text or a list of texts, such as groups

@@ -69,7 +69,7 @@ func TestClaims(t *testing.T) {
 		kind    access.RefusalKind
 		words   string // "" = taken
 	}{
-		"list of audiences":      {map[string]any{"aud": []string{"x", "cloudshare"}}, 0, ""},
+		"list of audiences":      {map[string]any{"aud": []string{"x", "cloudshare"}, "azp": "cloudshare"}, 0, ""},
 		"a group as text":        {map[string]any{"groups": "physics"}, 0, ""},
 		"fractions of a second":  {map[string]any{"exp": float64(at(time.Hour)) + .5}, 0, ""},
 		"expired 30 s ago":       {map[string]any{"exp": at(-30 * time.Second)}, 0, ""},

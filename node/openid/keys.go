@@ -153,7 +153,8 @@ func (k *keys) fetchFrom(ctx context.Context, address string) ([]jose.JSONWebKey
 	return decodeKeys(res.Body)
 }
 
-// decodeKeys reads a set of keys, and passes over what does not sign or is not known.
+// decodeKeys reads a set of keys, and passes over what does not sign or is not known. A set without any is an error, so
+// that it does not take the place of keys that are known: no provider that works has none.
 func decodeKeys(r io.Reader) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -170,6 +171,9 @@ func decodeKeys(r io.Reader) ([]jose.JSONWebKey, error) {
 		if len(out) < maxKeys {
 			out = append(out, key)
 		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("the provider shows no key that can be used")
 	}
 	return out, nil
 }

@@ -129,6 +129,25 @@ func TestProviderAway(t *testing.T) {
 	}
 }
 
+// An empty set, as of a provider that starts, does not take the place of known keys.
+func TestEmptySetKeepsKnownKeys(t *testing.T) {
+	f := newFixture(t)
+	late := map[string]any{"exp": f.now.Add(48 * time.Hour).Unix()}
+	text := f.token(t, late)
+	if _, err := f.tokens.Find(text); err != nil {
+		t.Fatal(err)
+	}
+	f.keys.Store(&jose.JSONWebKeySet{})
+	f.now = f.now.Add(freshFor)
+	if _, err := f.tokens.Find(text); err != nil || f.asked.Load() != 2 {
+		t.Errorf("%v, %d questions", err, f.asked.Load())
+	}
+	f.now = f.now.Add(usableFor)
+	if _, err := f.tokens.Find(text); !refusedFor(err, access.Away, "shows no key") {
+		t.Errorf("by keys of yesterday: %v", err)
+	}
+}
+
 // A set of keys may have some that this program does not know, and an answer may have no end.
 func TestStrangeKeySets(t *testing.T) {
 	key := newKey(t)

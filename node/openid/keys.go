@@ -2,6 +2,7 @@ package openid
 
 import (
 	"context"
+	"crypto"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ const (
 	maxKeys    = 100              // of one provider
 	askTimeout = 5 * time.Second  // for discovery and keys together
 	askEvery   = 10 * time.Second // at most: unknown key IDs cause no more questions
+	lookEvery  = time.Minute      // at most: for the key of a verified token, if the provider does not answer
 	freshFor   = time.Hour        // then a withdrawn key is noticed
 	usableFor  = 24 * time.Hour   // if the provider does not answer
 )
@@ -71,6 +73,42 @@ func (k *keys) find(id string) ([]jose.JSONWebKey, error) {
 		return nil, k.failed
 	}
 	return nil, errNoKey
+}
+
+// signer is the key that made a signature.
+type signer struct {
+	id    string // as the token names it
+	thumb string // SHA-256 of the key (RFC 7638)
+}
+
+func signerOf(id string, key jose.JSONWebKey) (signer, error) {
+	thumb, err := key.Thumbprint(crypto.SHA256)
+	return signer{id, string(thumb)}, err
+}
+
+// has returns nil if the provider still has a key; errNoKey, or why the provider could not be asked.
+func (k *keys) has(s signer) error {
+	found, err := k.find(s.id)
+	if err != nil {
+		return err
+	}
+	for _, key := range found {
+		if other, err := signerOf(s.id, key); err == nil && other == s {
+			return nil
+		}
+	}
+	return errNoKey
+}
+
+// staleAt returns when a key that is known now is to be looked for again.
+func (k *keys) staleAt() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, soon := k.fetched.Add(freshFor), k.now().Add(lookEvery)
+	if at.Before(soon) {
+		return soon
+	}
+	return at
 }
 
 // look returns the keys with an ID that may be used, and reports whether there are some that need not be asked for.

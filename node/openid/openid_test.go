@@ -2,7 +2,6 @@ package openid
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -137,22 +136,6 @@ func TestUnverifiedAddress(t *testing.T) {
 	got, err := f.tokens.Find(f.token(t, map[string]any{"email": "alice@example.org", "email_verified": true}))
 	if err != nil || got.User != "alice@example.org" {
 		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-func TestVerifiedTokensAreBounded(t *testing.T) {
-	f := newFixture(t)
-	for i := range maxVerified + 3 {
-		id := filepath.Join(IDPrefix, time.Duration(i).String())
-		f.tokens.remember(verified{token: access.Token{ID: id, Expires: f.now.Add(time.Duration(i + 1))}})
-	}
-	if len(f.tokens.verified) != maxVerified {
-		t.Errorf("%d", len(f.tokens.verified))
-	}
-	f.now = f.now.Add(time.Hour)
-	f.tokens.remember(verified{token: access.Token{ID: "x", Expires: f.now.Add(1)}})
-	if len(f.tokens.verified) != 1 {
-		t.Errorf("%d stay of expired ones", len(f.tokens.verified))
 	}
 }
 

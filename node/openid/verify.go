@@ -1,6 +1,7 @@
 package openid
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,23 +35,24 @@ type verifier struct {
 	keys *keys
 }
 
-// verify returns what a token stands for, or a *access.Refusal.
-func (v *verifier) verify(text string) (access.Token, error) {
+// verify returns what a token stands for and who signed it, or a *access.Refusal.
+func (v *verifier) verify(text string) (access.Token, signer, error) {
 	if len(text) > maxText {
-		return access.Token{}, refuse(access.Unproven, "the token is longer than %d bytes: ask your provider for one with fewer groups", maxText)
+		return access.Token{}, signer{}, refuse(access.Unproven, "the token is longer than %d bytes: ask your provider for one with fewer groups", maxText)
 	}
-	payload, err := v.payload(text)
+	payload, by, err := v.payload(text)
 	if err != nil {
-		return access.Token{}, v.explain(err)
+		return access.Token{}, signer{}, v.explain(err)
 	}
 	c := claims{}
 	if json.Unmarshal(payload, &c) != nil {
-		return access.Token{}, refuse(access.Unproven, "the provider's token is malformed: ask for another: cloudshare login")
+		return access.Token{}, signer{}, refuse(access.Unproven, "the provider's token is malformed: ask for another: cloudshare login")
 	}
 	if err = v.checkFor(c); err != nil {
-		return access.Token{}, err
+		return access.Token{}, signer{}, err
 	}
-	return v.token(c)
+	t, err := v.token(c)
+	return t, by, err
 }
 
 // token returns what claims stand for that are the provider's.
@@ -120,27 +122,40 @@ var (
 	errForged    = errors.New("wrong signature")
 )
 
-// payload returns what the provider has signed. The error is one of those above, or that of keys.find.
-func (v *verifier) payload(text string) ([]byte, error) {
+// payload returns what the provider has signed, by which key. The error is one of those above, or that of keys.find.
+func (v *verifier) payload(text string) ([]byte, signer, error) {
 	allowed := make([]jose.SignatureAlgorithm, len(v.cfg.Algorithms))
 	for i, a := range v.cfg.Algorithms {
 		allowed[i] = jose.SignatureAlgorithm(a)
 	}
 	signed, err := jose.ParseSignedCompact(text, allowed)
-	if err != nil {
-		return nil, errNotSigned
+	if err != nil || !isCanonical(text) {
+		return nil, signer{}, errNotSigned
 	}
 	header := signed.Signatures[0].Header
 	known, err := v.keys.find(header.KeyID)
 	if err != nil {
-		return nil, err
+		return nil, signer{}, err
 	}
 	for _, key := range slices.DeleteFunc(known, func(k jose.JSONWebKey) bool {
 		return k.Algorithm != "" && k.Algorithm != header.Algorithm
 	}) {
 		if payload, err := signed.Verify(key); err == nil {
-			return payload, nil
+			by, err := signerOf(header.KeyID, key)
+			return payload, by, err
 		}
 	}
-	return nil, errForged
+	return nil, signer{}, errForged
+}
+
+// isCanonical reports whether a token is the only text of what it holds: base64 decoders pass over ends of lines, and
+// over bits of the last letter.
+func isCanonical(text string) bool {
+	for part := range strings.SplitSeq(text, ".") {
+		_, err := base64.RawURLEncoding.Strict().DecodeString(part)
+		if err != nil || strings.ContainsAny(part, "\r\n") {
+			return false
+		}
+	}
+	return true
 }

@@ -120,9 +120,10 @@ func TestVerifiedTokensAreBounded(t *testing.T) {
 	if _, first := m.get("evil2"); m.of["evil"] != maxOfUser || first {
 		t.Errorf("%d of one user", m.of["evil"])
 	}
-	for i := range maxVerified/maxOfUser + 1 {
+	for i := range maxVerified/maxOfUser - 1 {
 		add(fmt.Sprint("evil-", i, "-"), maxOfUser)
 	}
+	add("bob", 9) // beyond maxVerified
 	if _, ok := m.get("victim0"); !ok || len(m.byID) != maxVerified {
 		t.Errorf("%d, of them the victim's: %t", len(m.byID), ok)
 	}

@@ -15,6 +15,7 @@ import (
 type Config struct {
 	Issuer     string   // URL, as the tokens say it
 	Audience   string   // for whom a token must be
+	Client     string   // to which a token may be issued (azp), beside Audience; may be empty
 	Algorithms []string // that may sign
 	UserClaim  string   // holds the user's name
 	RoleClaim  string   // holds a text or a list of texts, such as groups
@@ -74,7 +75,7 @@ func CheckIssuer(text string) error {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(text, "\"\\ ") || u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("oidc.issuer %.200q: must be a URL such as https://id.example.org/realms/lab", text)
-	case u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()):
+	case isSafe(u):
 		return nil
 	}
 	return fmt.Errorf("oidc.issuer %.200q: must be https, but on loopback", text)

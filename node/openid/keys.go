@@ -2,6 +2,7 @@ package openid
 
 import (
 	"context"
+	"crypto"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ const (
 	maxKeys    = 100              // of one provider
 	askTimeout = 5 * time.Second  // for discovery and keys together
 	askEvery   = 10 * time.Second // at most: unknown key IDs cause no more questions
+	lookEvery  = time.Minute      // at most: for the key of a verified token, if the provider does not answer
 	freshFor   = time.Hour        // then a withdrawn key is noticed
 	usableFor  = 24 * time.Hour   // if the provider does not answer
 )
@@ -44,7 +46,7 @@ type keys struct {
 
 func newKeys(issuer string, now func() time.Time) *keys {
 	return &keys{issuer: issuer, now: now, client: &http.Client{
-		Timeout: askTimeout, Transport: bounded{http.DefaultTransport},
+		Timeout: askTimeout, Transport: bounded{http.DefaultTransport}, CheckRedirect: CheckRedirect,
 	}}
 }
 
@@ -71,6 +73,42 @@ func (k *keys) find(id string) ([]jose.JSONWebKey, error) {
 		return nil, k.failed
 	}
 	return nil, errNoKey
+}
+
+// signer is the key that made a signature.
+type signer struct {
+	id    string // as the token names it
+	thumb string // SHA-256 of the key (RFC 7638)
+}
+
+func signerOf(id string, key jose.JSONWebKey) (signer, error) {
+	thumb, err := key.Thumbprint(crypto.SHA256)
+	return signer{id, string(thumb)}, err
+}
+
+// has returns nil if the provider still has a key; errNoKey, or why the provider could not be asked.
+func (k *keys) has(s signer) error {
+	found, err := k.find(s.id)
+	if err != nil {
+		return err
+	}
+	for _, key := range found {
+		if other, err := signerOf(s.id, key); err == nil && other == s {
+			return nil
+		}
+	}
+	return errNoKey
+}
+
+// staleAt returns when a key that is known now is to be looked for again.
+func (k *keys) staleAt() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, soon := k.fetched.Add(freshFor), k.now().Add(lookEvery)
+	if at.Before(soon) {
+		return soon
+	}
+	return at
 }
 
 // look returns the keys with an ID that may be used, and reports whether there are some that need not be asked for.
@@ -131,7 +169,14 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	if err = provider.Claims(&at); err != nil {
 		return nil, fmt.Errorf("read the provider's description: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Keys, nil)
+	if err = CheckEndpoint("jwks_uri", at.Keys); err != nil {
+		return nil, err
+	}
+	return k.fetchFrom(ctx, at.Keys)
+}
+
+func (k *keys) fetchFrom(ctx context.Context, address string) ([]jose.JSONWebKey, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the provider's description: %w", err)
 	}
@@ -141,12 +186,13 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("fetch the provider's keys: %s answers %s", at.Keys, res.Status)
+		return nil, fmt.Errorf("fetch the provider's keys: %s answers %s", address, res.Status)
 	}
 	return decodeKeys(res.Body)
 }
 
-// decodeKeys reads a set of keys, and passes over what does not sign or is not known.
+// decodeKeys reads a set of keys, and passes over what does not sign or is not known. A set without any is an error, so
+// that it does not take the place of keys that are known: no provider that works has none.
 func decodeKeys(r io.Reader) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -163,6 +209,9 @@ func decodeKeys(r io.Reader) ([]jose.JSONWebKey, error) {
 		if len(out) < maxKeys {
 			out = append(out, key)
 		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("the provider shows no key that can be used")
 	}
 	return out, nil
 }

@@ -49,7 +49,7 @@ func TestForgedTokens(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if len(f.tokens.verified) != 0 {
+	if len(f.tokens.verified.byID) != 0 {
 		t.Error("a forged token is remembered")
 	}
 }
@@ -125,6 +125,25 @@ func TestProviderAway(t *testing.T) {
 	}
 	f.now = f.now.Add(askEvery)
 	if _, err := f.tokens.Find(f.token(t, nil)); !refusedFor(err, access.Away, "") {
+		t.Errorf("by keys of yesterday: %v", err)
+	}
+}
+
+// An empty set, as of a provider that starts, does not take the place of known keys.
+func TestEmptySetKeepsKnownKeys(t *testing.T) {
+	f := newFixture(t)
+	late := map[string]any{"exp": f.now.Add(48 * time.Hour).Unix()}
+	text := f.token(t, late)
+	if _, err := f.tokens.Find(text); err != nil {
+		t.Fatal(err)
+	}
+	f.keys.Store(&jose.JSONWebKeySet{})
+	f.now = f.now.Add(freshFor)
+	if _, err := f.tokens.Find(text); err != nil || f.asked.Load() != 2 {
+		t.Errorf("%v, %d questions", err, f.asked.Load())
+	}
+	f.now = f.now.Add(usableFor)
+	if _, err := f.tokens.Find(text); !refusedFor(err, access.Away, "shows no key") {
 		t.Errorf("by keys of yesterday: %v", err)
 	}
 }

@@ -3,8 +3,8 @@ package openid
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/access"
@@ -13,23 +13,12 @@ import (
 // IDPrefix begins the ID of a token of the provider, in lists, logs and the record.
 const IDPrefix = "oidc:"
 
-// maxVerified bounds the tokens that are remembered as verified.
-const maxVerified = 10_000
-
 // Tokens are a broker's own tokens, and beside them those of the identity provider. All methods may be called from any
 // goroutine.
 type Tokens struct {
 	*access.Store
 	verifier verifier
-
-	mu       sync.Mutex
-	verified map[string]verified // by ID; guarded by mu. Invariant: at most maxVerified
-}
-
-type verified struct {
-	hash  [sha256.Size]byte // of the token's text
-	token access.Token
-	until time.Time // then its signature is looked at again: the key may have been withdrawn
+	verified *memory
 }
 
 // New adds the tokens of a provider to a broker's own. The provider is asked when the first of its tokens comes. The
@@ -38,7 +27,7 @@ func New(c Config, own *access.Store) *Tokens {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Tokens{Store: own, verifier: verifier{c, newKeys(c.Issuer, c.Now)}, verified: map[string]verified{}}
+	return &Tokens{Store: own, verifier: verifier{c, newKeys(c.Issuer, c.Now)}, verified: newMemory(c.Now)}
 }
 
 // Find returns what the text of a token stands for. Its errors are those of access.Store and *access.Refusal.
@@ -46,30 +35,48 @@ func (t *Tokens) Find(text string) (access.Token, error) {
 	if text = strings.TrimSpace(text); !LooksLike(text) {
 		return t.Store.Find(text)
 	}
-	hash := sha256.Sum256([]byte(text))
-	id := IDPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:10]))
-	if v, ok := t.remembered(id); ok && v.hash == hash && t.verifier.cfg.Now().Before(v.until) {
+	hash, id := sha256.Sum256([]byte(text)), idOf(text)
+	if v, ok := t.verified.get(id); ok && v.hash == hash && t.verifier.cfg.Now().Before(v.until) {
 		return t.current(v.token)
 	}
-	token, err := t.verifier.verify(text)
+	token, by, err := t.verifier.verify(text)
 	if err != nil {
 		return access.Token{}, err
 	}
 	token.ID = id
-	t.remember(verified{hash, token, t.verifier.cfg.Now().Add(freshFor)})
+	t.verified.add(verified{hash, token, by, t.verifier.keys.staleAt()})
 	return token, nil
 }
 
-// ByID returns a token that was found before.
+// idOf returns the ID of a token: of what is signed. Whoever has a token can make other signatures of some algorithms
+// from its own.
+func idOf(text string) string {
+	signed := text[:strings.LastIndexByte(text, '.')]
+	hash := sha256.Sum256([]byte(signed))
+	return IDPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:10]))
+}
+
+// ByID returns a token that was found before, if the provider still has the key that signed it. Its errors are those of
+// access.Store and *access.Refusal.
 func (t *Tokens) ByID(id string) (access.Token, error) {
 	if !strings.HasPrefix(id, IDPrefix) {
 		return t.Store.ByID(id)
 	}
-	v, ok := t.remembered(id)
+	v, ok := t.verified.get(id)
 	if !ok {
 		return access.Token{}, access.ErrUnknown
 	}
-	return t.current(v.token)
+	if token, err := t.current(v.token); err != nil || t.verifier.cfg.Now().Before(v.until) {
+		return token, err
+	}
+	switch err := t.verifier.keys.has(v.by); {
+	case errors.Is(err, errNoKey):
+		return access.Token{}, access.ErrExpired
+	case err != nil:
+		return access.Token{}, t.verifier.explain(err)
+	}
+	t.verified.extend(v, t.verifier.keys.staleAt())
+	return v.token, nil
 }
 
 func (t *Tokens) current(token access.Token) (access.Token, error) {
@@ -77,36 +84,4 @@ func (t *Tokens) current(token access.Token) (access.Token, error) {
 		return access.Token{}, access.ErrExpired
 	}
 	return token, nil
-}
-
-func (t *Tokens) remembered(id string) (verified, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	v, ok := t.verified[id]
-	return v, ok
-}
-
-func (t *Tokens) remember(v verified) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, known := t.verified[v.token.ID]; !known && len(t.verified) >= maxVerified {
-		t.drop()
-	}
-	t.verified[v.token.ID] = v
-}
-
-// drop forgets what has expired, or else the token that ends first. REQUIRES: t.mu held.
-func (t *Tokens) drop() {
-	now, first := t.verifier.cfg.Now(), ""
-	for id, v := range t.verified {
-		switch {
-		case !now.Before(v.token.Expires):
-			delete(t.verified, id)
-		case first == "" || v.token.Expires.Before(t.verified[first].token.Expires):
-			first = id
-		}
-	}
-	if len(t.verified) >= maxVerified {
-		delete(t.verified, first)
-	}
 }

@@ -37,14 +37,28 @@ func (l Login) Provider(ctx context.Context) (context.Context, *oauth2.Config, e
 	if err := openid.CheckIssuer(l.Issuer); err != nil {
 		return ctx, nil, fmt.Errorf("the broker names an identity provider that is not safe: %w", err)
 	}
-	ctx = oidc.ClientContext(ctx, &http.Client{Timeout: renewTimeout})
+	ctx = oidc.ClientContext(ctx, &http.Client{Timeout: renewTimeout, CheckRedirect: openid.CheckRedirect})
 	provider, err := oidc.NewProvider(ctx, l.Issuer)
 	if err != nil {
 		return ctx, nil, fmt.Errorf("ask the identity provider %s: %.200s", l.Issuer, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	end := provider.Endpoint()
+	if err = checkEndpoints(end); err != nil {
+		return ctx, nil, err
+	}
 	end.AuthStyle = oauth2.AuthStyleInParams // a client without a secret
 	return ctx, &oauth2.Config{ClientID: l.Client, Endpoint: end, Scopes: l.Scopes}, nil
+}
+
+// checkEndpoints refuses addresses at which a refresh token or a code could be read on the way.
+func checkEndpoints(at oauth2.Endpoint) error {
+	if err := openid.CheckEndpoint("token_endpoint", at.TokenURL); err != nil {
+		return err
+	}
+	if at.DeviceAuthURL == "" {
+		return nil // it has none: who logs in is told so
+	}
+	return openid.CheckEndpoint("device_authorization_endpoint", at.DeviceAuthURL)
 }
 
 // With returns the login with tokens that its provider gave.

@@ -57,7 +57,7 @@ func notQuotable(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '
 func (c Config) ForOpenID() openid.Config {
 	o := c.OIDC
 	return openid.Config{
-		Issuer: o.Issuer, Audience: o.Audience, Algorithms: o.Algorithms,
+		Issuer: o.Issuer, Audience: o.Audience, Client: o.client(), Algorithms: o.Algorithms,
 		UserClaim: o.UserClaim, RoleClaim: o.RoleClaim,
 		Operators: o.Operators, Users: o.Users, ReadOnly: o.ReadOnly,
 	}

@@ -73,11 +73,25 @@ func New(addr string, options ...Option) (*Client, error) {
 // dial is a way to the broker, wherever its URL says that it is.
 type dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
+// staySecured refuses to be led from HTTPS to plain HTTP: the token would go with it.
+func staySecured(next *http.Request, via []*http.Request) error {
+	switch {
+	case via[0].URL.Scheme == "https" && next.URL.Scheme != "https":
+		return fmt.Errorf("the broker leads to %s, in plain", next.URL.Redacted())
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("the broker leads elsewhere %d times", len(via))
+	}
+	return nil
+}
+
+// maxRedirects bounds the redirections of one request: brokers need none.
+const maxRedirects = 5
+
 func newClient(base *url.URL, addr string, way dial, options []Option) *Client {
 	c := &Client{base: base, addr: addr, http: &http.Client{Transport: &http.Transport{
 		DialContext: way, MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute, DisableCompression: true,
 		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
-	}}}
+	}, CheckRedirect: staySecured}}
 	for _, option := range options {
 		option(c)
 	}

@@ -2,10 +2,16 @@ package e2e
 
 import (
 	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -13,8 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
-	"github.com/cloudshare/cloudshare/api/certificate"
 	"github.com/cloudshare/cloudshare/node/access"
 	"github.com/cloudshare/cloudshare/test/testbed/solo"
 )
@@ -76,7 +82,7 @@ func TestSelfMadeCertificate(t *testing.T) {
 	awaitCommand(t, at, "submit", "--wait", "--", "true")
 	wantCommand(t, 0, []string{"role user"}, append(at, "token", "create", "alice", "--out", alice)...)
 	wantCommand(t, 0, []string{"alice"}, "--addr", "https://localhost:"+port, "--token-file", alice, "whoami")
-	wantLine(t, 2, "not sent to", "--addr", "http://"+host, "--token-file", alice, "whoami")
+	wantLine(t, 2, "nothing is sent to", "--addr", "http://"+host, "--token-file", alice, "whoami")
 	wantLine(t, 5, "ask by https://", "--addr", "http://"+host, "whoami")
 
 	text, err := access.ReadText(alice)
@@ -99,11 +105,23 @@ func wantLine(t *testing.T, code int, text string, args ...string) {
 // renew replaces a certificate and its key by new ones, as a renewal does: one file after the other.
 func renew(t *testing.T, cert, key string) {
 	t.Helper()
-	dir := filepath.Dir(cert)
-	_, err := certificate.OpenSelfMade(dir, "files", nil)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	must(t, os.Rename(filepath.Join(dir, certificate.CertFile), cert))
-	must(t, os.Rename(filepath.Join(dir, certificate.KeyFile), key))
+	what := x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotAfter: time.Now().AddDate(1, 0, 0),
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		BasicConstraintsValid: true, IsCA: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &what, &what, private.Public(), private)
+	must(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	must(t, err)
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: keyDER},
+	} {
+		must(t, os.WriteFile(path+".new", pem.EncodeToMemory(block), 0o600))
+		must(t, os.Rename(path+".new", path))
+	}
 }
 
 // shown returns the fingerprint of the certificate that a new connection sees.

@@ -188,6 +188,7 @@ func (f *followed) step(k EventKind) {
 	switch k {
 	case EventTaskAssigned, EventTaskRequeued:
 		f.now = map[EventKind]TaskState{EventTaskAssigned: Assigned, EventTaskRequeued: Queued}[k]
+		f.adopted = Queued // what an earlier attempt had been is nothing to return to
 	case EventTaskStarted:
 		if f.now == Assigned {
 			f.now = Running

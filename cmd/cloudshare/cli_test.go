@@ -63,7 +63,7 @@ func TestUsage(t *testing.T) {
 		"dev --sites 0", "dev --sites 99", "dev --cores 0", "dev --http 7700", "dev --http 0.0.0.0:7700", "dev --http 127.0.0.1:65535",
 		"recover", "recover --data-dir x --config y", "recover --data-dir testdata/none", "recover --data-dir testdata/none --hold -1s", "recover --data-dir testdata/none --follow nowhere --yes", "drain site-1", "resume --own", "leave --later", "dev start", "dev start site-1", "dev start site-1 --data-dir testdata/none", "sites --addr ftp://x",
 		"broker", "broker --site Bad_Name", "broker --site a --bootstrap --join 127.0.0.1:1", "broker --site a --profile moon",
-		"broker --site a --data-dir testdata/none", "broker --site a --http-tls-cert a.pem --bootstrap", "broker --site a --http nowhere",
+		"broker --site a --data-dir testdata/none", "broker --site a --http-tls-cert a.pem --bootstrap", "broker --site a --http 0.0.0.0:0 --bootstrap", "broker --site a --http nowhere",
 		"broker --site a --peer 127.0.0.1:99999", "broker --site a --join nowhere", "broker --site a --cores -1",
 		"broker --site a --cores 2 --reserve 3", "broker --site a --memory lots", "broker --site a --min-free some", "broker --site a --log-level loud",
 		"broker --site a --log-format xml", "broker --site a --lease -1s", "broker --site a --http 127.0.0.1:1 --peer 127.0.0.1:1",

@@ -76,7 +76,7 @@ func TestSelfMadeCertificate(t *testing.T) {
 	b := solo.Prepare(t, "own", "--bootstrap", "--cores", "1")
 	_, port, err := net.SplitHostPort(b.URL.Host)
 	must(t, err)
-	b.Launch("--http", "0.0.0.0:"+port)
+	b.Launch("--http", "0.0.0.0:"+port, "--http-tls-self-made")
 	host, alice := "127.0.0.1:"+port, filepath.Join(t.TempDir(), "alice.token")
 	at := []string{"--addr", host, "--token-file", b.TokenFile()} // the token says that it is HTTPS
 	awaitCommand(t, at, "submit", "--wait", "--", "true")

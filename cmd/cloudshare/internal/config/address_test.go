@@ -81,10 +81,10 @@ func TestAddresses(t *testing.T) {
 	goldenfile.Match(t, "addresses.txt", all.String())
 }
 
-// TestOnlyPlainHTTPNeedsInsecure: the other ports are encrypted, the API's by a certificate that the broker makes.
+// TestOnlyPlainHTTPNeedsInsecure: the other ports are encrypted.
 func TestOnlyPlainHTTPNeedsInsecure(t *testing.T) {
 	for key, plain := range map[string]bool{
-		"http": false, "kube.watchdog.listen": true, "peer": false, "gossip": false,
+		"http": true, "kube.watchdog.listen": true, "peer": false, "gossip": false,
 	} {
 		at := slices.IndexFunc(addressKeys, func(k addressKey) bool { return k.key == key })
 		for _, insecure := range []bool{true, false} {

@@ -35,8 +35,8 @@ func (c Config) listeners() []listener {
 	return list
 }
 
-// checkListeners keeps plain HTTP off the network unless told otherwise, and the ports apart. The API speaks TLS there,
-// so does the peer port, and gossip is sealed with the federation's key.
+// checkListeners keeps plain HTTP off the network unless told otherwise, and the ports apart. The peer port always
+// speaks TLS, and gossip is sealed with the federation's key.
 func (c Config) checkListeners() error {
 	all := c.listeners()
 	for i, l := range all {
@@ -45,6 +45,8 @@ func (c Config) checkListeners() error {
 		case err != nil:
 			return cli.Usage("%s %.100q: %w", l.key, l.text, err)
 		case l.key == "pprof":
+		case !a.loopback() && !c.Insecure && l.key == "http" && !c.securedHTTP():
+			return cli.Usage("%s %s is not on loopback, and is plain HTTP, which anybody between can read: name a certificate (http_tls_cert, http_tls_key), have the broker make one (--http-tls-self-made), use 127.0.0.1, or --insecure behind a proxy or on a network you trust", l.key, l.text)
 		case !a.loopback() && !c.Insecure && l.key == "kube.watchdog.listen":
 			return cli.Usage("%s %s is not on loopback, and is plain HTTP, which anybody between can read: use 127.0.0.1, or --insecure on a network you trust", l.key, l.text)
 		case a.everywhere() && c.Advertise == "" && (l.key == "peer" || l.key == "gossip"):

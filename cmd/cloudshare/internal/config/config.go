@@ -42,12 +42,14 @@ type Config struct {
 	ZKTLSCert    string        `koanf:"zk_tls_cert" doc:"certificate (PEM) to show to the servers, with zk_tls_key"`
 	ZKTLSKey     string        `koanf:"zk_tls_key" doc:"its private key (PEM)"`
 
-	Insecure  bool     `koanf:"insecure" doc:"plain HTTP off loopback, for http without http_tls_cert and for kube.watchdog.listen: behind a proxy, or on a network you trust"`
+	Insecure  bool     `koanf:"insecure" doc:"plain HTTP off loopback, for http without TLS and for kube.watchdog.listen: behind a proxy, or on a network you trust"`
 	Advertise string   `koanf:"advertise" doc:"host name or address that other brokers are told, with the ports of http, peer and gossip; empty = where those listen"`
 	HTTPNames []string `koanf:"http_names" doc:"host names that clients may ask the API by, besides addresses, localhost and those in http and peer"`
 
-	HTTPTLSCert string `koanf:"http_tls_cert" doc:"certificate (PEM, with its chain) that the API shows to clients, read again when it changes; empty: off loopback the broker makes one, unless insecure"`
+	HTTPTLSCert string `koanf:"http_tls_cert" doc:"certificate (PEM, with its chain) that the API shows to clients, read again when it changes"`
 	HTTPTLSKey  string `koanf:"http_tls_key" doc:"its private key (PEM)"`
+
+	HTTPTLSSelfMade bool `koanf:"http_tls_self_made" doc:"instead of files, a certificate that the broker makes; the tokens that it gives name its key"`
 
 	Cores   int    `koanf:"cores" doc:"cores of this machine to use; 0 = all"`
 	Reserve int    `koanf:"reserve" doc:"cores never lent to others"`

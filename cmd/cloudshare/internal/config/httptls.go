@@ -11,15 +11,14 @@ func (c Config) checkHTTPTLS() error {
 	if (c.HTTPTLSCert == "") != (c.HTTPTLSKey == "") {
 		return cli.Usage("http_tls_cert and http_tls_key belong together: name both files, or neither")
 	}
+	if c.HTTPTLSCert != "" && c.HTTPTLSSelfMade {
+		return cli.Usage("http_tls_cert and http_tls_self_made are two certificates: name the files, or have the broker make one")
+	}
 	return nil
 }
 
-// SelfMadeTLS reports whether the broker makes a certificate for clients by itself: there are no files, and the API is
-// not on loopback, nor to be plain HTTP there.
-func (c Config) SelfMadeTLS() bool {
-	a, err := parseAddress(c.HTTP)
-	return c.HTTPTLSCert == "" && !c.Insecure && err == nil && !a.loopback()
-}
+// securedHTTP reports whether the API speaks HTTPS.
+func (c Config) securedHTTP() bool { return c.HTTPTLSCert != "" || c.HTTPTLSSelfMade }
 
 // HTTPHosts are the hosts that clients may ask the API by, as far as they are configured.
 func (c Config) HTTPHosts() (hosts []string) {

@@ -27,7 +27,7 @@ func openClientTLS(cfg config.Config, log zerolog.Logger) (clientTLS, error) {
 			return clientTLS{}, err
 		}
 		return clientTLS{cfg: certificate.Config(files.Get), vouched: true}, nil
-	case cfg.SelfMadeTLS():
+	case cfg.HTTPTLSSelfMade:
 		own, err := certificate.OpenSelfMade(cfg.DataDir, cfg.Site, cfg.HTTPHosts())
 		if err != nil {
 			return clientTLS{}, err

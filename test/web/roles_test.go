@@ -1,9 +1,11 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -101,12 +103,19 @@ func TestRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = fed.Sites[1].Submit(t.Context(), long); err != nil {
+	foreign, err := fed.Sites[1].Submit(t.Context(), long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func() error { _, err := site.Job(t.Context(), foreign.ID); return err }
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err = testbed.Await(ctx, "the other site's job", known); err != nil { // the page shows what is known by then
 		t.Fatal(err)
 	}
 	b.visit(site.URL.String() + "/jobs")
 	b.await("own jobs", contains("#own-jobs", "Your jobs")+" && "+contains("main", own.ID))
-	b.await("other sites' jobs", contains("main", fed.Sites[1].Name+".1"))
+	b.await("other sites' jobs", contains("main", foreign.ID))
 	if strings.Contains(read[string](b, `document.querySelector("main").textContent`), theirs.ID) {
 		t.Error("alice is shown another's job")
 	}

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/wholefile"
 )
 
 // Files of a site's data folder.
@@ -125,19 +127,10 @@ func certify(key *ecdsa.PrivateKey, site string, hosts []string) ([]byte, error)
 	return x509.CreateCertificate(nil, &template, &template, key.Public(), key)
 }
 
-// replace writes a file whole and synced, unless it is so already.
+// replace writes a file, unless it is so already.
 func replace(path string, data []byte, mode os.FileMode) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone, if all went well
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return wholefile.Replace(path, data, mode)
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/node/wholefile"
 )
 
 // Files of a site's data folder.
@@ -56,7 +58,7 @@ func (s *Store) PinIn(dataDir string, pin *Pin) error {
 
 // WriteText writes the text of a token into a file that only its owner may read.
 func WriteText(path, text string) error {
-	if err := writeFile(path, []byte(text+"\n")); err != nil {
+	if err := wholefile.Replace(path, []byte(text+"\n"), 0o600); err != nil {
 		return fmt.Errorf("write the API's token: %w", err)
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/wholefile"
 )
 
 // Store holds the tokens of one broker. All methods may be called from any goroutine.
@@ -155,7 +157,7 @@ func (s *Store) OnRevoke(f func(id string)) {
 
 // replace writes the tokens and then takes them over. REQUIRES: s.mu held.
 func (s *Store) replace(next map[string]Token) error {
-	if err := writeFile(s.path, encode(next)); err != nil {
+	if err := wholefile.Replace(s.path, encode(next), 0o600); err != nil {
 		return fmt.Errorf("keep the API's tokens: %w", err)
 	}
 	s.tokens = next

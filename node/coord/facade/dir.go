@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/wholefile"
 )
 
 // Errors of data directories, the same for all backends.
@@ -97,18 +97,8 @@ func SaveMember(dir string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode member: %w", err)
 	}
-	path := filepath.Join(dir, "member.json")
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
+	if err = wholefile.Replace(filepath.Join(dir, "member.json"), append(b, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write member: %w", err)
 	}
-	_, err = f.Write(append(b, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		return fmt.Errorf("write member: %w", err)
-	}
-	return relay.SyncDir(dir)
+	return nil
 }

@@ -9,11 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
-	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/identity"
+	"github.com/cloudshare/cloudshare/node/wholefile"
 )
 
 // Errors of a roster's file.
@@ -96,23 +95,8 @@ func save(path string, r Roster) error {
 	if err != nil {
 		return err
 	}
-	if err = write(path, b); err == nil {
-		err = relay.SyncDir(filepath.Dir(path))
-	}
-	if err != nil {
+	if err = wholefile.Replace(path, b, 0o600); err != nil {
 		return fmt.Errorf("keep the roster: %w", err)
 	}
 	return nil
-}
-
-func write(path string, b []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }

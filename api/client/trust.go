@@ -46,7 +46,7 @@ func WithCAs(pool *x509.CertPool) Option {
 func withTLS(cfg *tls.Config) Option {
 	return func(c *Client) {
 		if t, ok := c.http.Transport.(*http.Transport); ok {
-			t.TLSClientConfig, t.ForceAttemptHTTP2 = cfg, true
+			t.TLSClientConfig = cfg
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (p *Pages) me(r *http.Request, _ func(string) string) (view, error) {
 		v.Untold = p.words(err)
 	}
 	for _, t := range p.cfg.Tokens.List() {
-		if who.User != "" && t.User == who.User && !p.expired(&t) {
+		if who.User != "" && t.User == who.User && !t.Expired(p.cfg.Now()) {
 			v.Tokens = append(v.Tokens, t)
 		}
 	}
@@ -116,7 +116,7 @@ func (p *Pages) people(r *http.Request, _ func(string) string) (view, error) {
 		row(name).Jobs = *c
 	}
 	for _, t := range p.cfg.Tokens.List() {
-		if u := row(t.User); !p.expired(&t) {
+		if u := row(t.User); !t.Expired(p.cfg.Now()) {
 			u.Tokens++
 			if t.Role.Covers(access.Role(cmp.Or(u.Roles, string(t.Role)))) {
 				u.Roles = string(t.Role)

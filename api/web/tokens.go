@@ -67,7 +67,7 @@ func (p *Pages) tokens(r *http.Request, _ func(string) string) (view, error) {
 		case len(v.Rows) == shownTokens:
 			v.More++
 		default:
-			v.Rows = append(v.Rows, tokenRow{t, p.expired(&t), t.ID == here, who.revokes(&t)})
+			v.Rows = append(v.Rows, tokenRow{t, t.Expired(p.cfg.Now()), t.ID == here, who.revokes(&t)})
 		}
 	}
 	slices.Sort(v.Users)
@@ -81,10 +81,6 @@ func (p *Pages) holderID(r *http.Request) string {
 		return ""
 	}
 	return token.ID
-}
-
-func (p *Pages) expired(t *access.Token) bool {
-	return !t.Expires.IsZero() && !p.cfg.Now().Before(t.Expires)
 }
 
 // sees reports whether a token is on the visitor's page.

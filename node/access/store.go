@@ -105,7 +105,7 @@ func (s *Store) ByID(id string) (Token, error) {
 }
 
 func (s *Store) current(t Token) (Token, error) {
-	if t.expired(s.now()) {
+	if t.Expired(s.now()) {
 		return Token{}, ErrExpired
 	}
 	return t, nil

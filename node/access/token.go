@@ -38,7 +38,7 @@ type Token struct {
 }
 
 // expired reports whether it is over at a moment.
-func (t Token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
+func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
 // Bounds of a store.
 const (
@@ -94,7 +94,7 @@ func (t Token) validate() error {
 	if t.Expires.Year() > 9999 { // no form of dates has them
 		return fmt.Errorf("%w: its end must be before the year 10000", ErrInvalid)
 	}
-	if t.expired(t.Created) {
+	if t.Expired(t.Created) {
 		return fmt.Errorf("%w: it would have expired already", ErrInvalid)
 	}
 	return nil

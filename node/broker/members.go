@@ -114,17 +114,15 @@ func (b *Broker) Propose(ctx context.Context, c *command.Motion) (node.Motion, e
 	if err := c.Validate(); err != nil {
 		return node.Motion{}, &node.RosterError{Doing: doing, Code: command.OutOfRange, Why: err.Error()}
 	}
-	switch c.What {
-	case command.MotionPolicy:
+	if c.What == command.MotionPolicy {
 		if err := b.canSetParams(*c.Params); err != nil {
 			return node.Motion{}, err
 		}
-	case command.MotionBan:
+	}
+	if c.What == command.MotionBan {
 		if err := b.canExpel(c.Site); err != nil {
 			return node.Motion{}, err
 		}
-	case command.MotionAdmit, command.MotionElector, command.MotionNoElector, command.MotionUnban, command.MotionRebind,
-		command.MotionForget:
 	}
 	r, err := b.decide(ctx, doing, c)
 	if err != nil {

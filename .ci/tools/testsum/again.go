@@ -24,14 +24,14 @@ type command struct {
 	system bool
 }
 
-// rerun is a command that runs the failed tests of another one alone, as kept in a file.
-type rerun struct {
-	Dir  string
-	Env  []string
+// invocation is how a command is run; in a file, so as to run the failed tests of another one alone.
+type invocation struct {
+	Dir  string   // "" = here
+	Env  []string // nil = this process's
 	Args []string
 }
 
-// keep leaves a rerun of cmd's failed tests in the folder, if they may have one.
+// keep leaves an invocation for cmd's failed tests in the folder, if they may have one.
 func keep(cmd command, failed *summary, out io.Writer) bool {
 	dir := os.Getenv(againEnv)
 	tests := failed.tops()
@@ -42,7 +42,7 @@ func keep(cmd command, failed *summary, out io.Writer) bool {
 	if err != nil {
 		return false
 	}
-	text, err := json.Marshal(rerun{Dir: wd, Env: os.Environ(), Args: narrowed(cmd.args, tests, failed.badPackages)})
+	text, err := json.Marshal(invocation{Dir: wd, Env: os.Environ(), Args: narrowed(cmd.args, tests, failed.badPackages)})
 	if err != nil {
 		return false
 	}
@@ -105,13 +105,13 @@ func runFile(file string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var r rerun
+	var r invocation
 	if err := json.Unmarshal(text, &r); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "again, alone:", strings.Join(r.Args, " "))
 	sum := newSummary(out)
-	if err := runOne(r.Args, sum, func(c *execCmd) { c.Dir, c.Env = r.Dir, r.Env }); err != nil {
+	if err := runOne(r, sum); err != nil {
 		return err
 	}
 	if !sum.ok() {

@@ -39,7 +39,7 @@ func run(cmds []command, out io.Writer) int {
 	all, broken := newSummary(out), false
 	for _, cmd := range cmds {
 		sum := newSummary(out)
-		err := runOne(cmd.args, sum, func(*execCmd) {})
+		err := runOne(invocation{Args: cmd.args}, sum)
 		if err != nil {
 			fmt.Fprintf(out, "%s: %v\n", cmd.args[0], err)
 		}
@@ -55,13 +55,9 @@ func run(cmds []command, out io.Writer) int {
 	return 0
 }
 
-// execCmd is what a caller of runOne may change before it starts.
-type execCmd = exec.Cmd
-
-func runOne(args []string, sum *summary, change func(*execCmd)) error {
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stderr = os.Stderr
-	change(cmd)
+func runOne(r invocation, sum *summary) error {
+	cmd := exec.Command(r.Args[0], r.Args[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stderr = r.Dir, r.Env, os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("open pipe: %w", err)

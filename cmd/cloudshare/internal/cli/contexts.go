@@ -28,6 +28,10 @@ type Context struct {
 	Pin    string `json:"pin,omitempty"`
 }
 
+// with returns the context with another login, or none, in the place of what proved who asks. By what the broker is
+// trusted stays.
+func (c Context) with(l *Login) Context { return Context{Login: l, CAFile: c.CAFile, Pin: c.Pin} }
+
 // contextsFile is the form of the file: contexts by http://HOST:PORT or https://HOST:PORT, addresses by their names.
 type contextsFile struct {
 	Contexts map[string]Context `json:"contexts"`

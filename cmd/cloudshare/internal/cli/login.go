@@ -84,8 +84,7 @@ func (c Contexts) KeepLogin(addr string, l Login) error {
 		return Usage("logins are kept in $XDG_CONFIG_HOME or $HOME/.config: set HOME")
 	}
 	return c.change(func(f *contextsFile) error {
-		known := f.Contexts[f.at(addr)]
-		f.Contexts[f.at(addr)] = Context{Login: &l, CAFile: known.CAFile, Pin: known.Pin}
+		f.put(addr, f.Contexts[f.at(addr)].with(&l))
 		return nil
 	})
 }
@@ -95,7 +94,7 @@ func (c Contexts) EndLogin(addr string) (was bool, err error) {
 	err = c.change(func(f *contextsFile) error {
 		known := f.Contexts[f.at(addr)]
 		if was = known.Login != nil; was {
-			f.put(addr, Context{CAFile: known.CAFile, Pin: known.Pin})
+			f.put(addr, known.with(nil))
 		}
 		return nil
 	})
@@ -118,8 +117,7 @@ func (c Contexts) loginToken(at string, l Login) (string, error) {
 		next, err := l.renew()
 		if err == nil {
 			l = next
-			known := f.Contexts[at]
-			f.Contexts[at] = Context{Login: &l, CAFile: known.CAFile, Pin: known.Pin}
+			f.put(at, f.Contexts[at].with(&l))
 		}
 		return err
 	})

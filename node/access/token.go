@@ -37,7 +37,7 @@ type Token struct {
 	hash [sha256.Size]byte // of its text
 }
 
-// expired reports whether it is over at a moment.
+// Expired reports whether it is over at a moment.
 func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
 // Bounds of a store.

@@ -42,7 +42,8 @@ func keep(cmd command, failed *summary, out io.Writer) bool {
 	if err != nil {
 		return false
 	}
-	text, err := json.Marshal(invocation{Dir: wd, Env: os.Environ(), Args: narrowed(cmd.args, tests, failed.badPackages)})
+	again := invocation{Dir: wd, Env: os.Environ(), Args: narrowed(cmd.args, tests, failed.badPackages)}
+	text, err := json.Marshal(again)
 	if err != nil {
 		return false
 	}

@@ -64,14 +64,14 @@ func checkEndpoints(at oauth2.Endpoint) error {
 // With returns the login with tokens that its provider gave.
 func (l Login) With(t *oauth2.Token) (Login, error) {
 	id, _ := t.Extra("id_token").(string)
-	claims, err := readClaims(id)
+	said, err := openid.ReadUnproven(id)
 	if err != nil {
+		return l, errNoIDToken
+	}
+	if err = l.check(said); err != nil {
 		return l, err
 	}
-	if err = l.check(claims); err != nil {
-		return l, err
-	}
-	l.IDToken, l.Expires = id, claims.expires()
+	l.IDToken, l.Expires = id, said.Expires
 	if t.RefreshToken != "" {
 		l.Refresh = t.RefreshToken
 	}

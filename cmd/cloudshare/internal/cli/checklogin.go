@@ -1,52 +1,15 @@
 package cli
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
+
+	"github.com/cloudshare/cloudshare/node/openid"
 )
 
-// idClaims are those of an ID token that a login is compared with. Who signed it is the broker's to judge: the token
-// came from the provider itself, by TLS.
-type idClaims struct {
-	Issuer   string   `json:"iss"`
-	Audience audience `json:"aud"`
-	Expires  float64  `json:"exp"`
-}
-
-func (c idClaims) expires() time.Time { return time.Unix(int64(c.Expires), 0).UTC() }
-
-// audience is one name, or a list of them.
-type audience []string
-
-// UnmarshalJSON reads either form.
-func (a *audience) UnmarshalJSON(text []byte) error {
-	var one string
-	if json.Unmarshal(text, &one) == nil {
-		*a = audience{one}
-		return nil
-	}
-	return json.Unmarshal(text, (*[]string)(a))
-}
-
-func readClaims(token string) (idClaims, error) {
-	var claims idClaims
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return claims, errNoIDToken
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || json.Unmarshal(text, &claims) != nil || claims.Expires <= 0 || claims.Expires > 253e9 {
-		return claims, errNoIDToken
-	}
-	return claims, nil
-}
-
-// check refuses an ID token that is not of the login's provider for the login's client.
-func (l Login) check(c idClaims) error {
+// check refuses an ID token that is not of the login's provider for the login's client. Who signed it is the broker's
+// to judge: the token came from the provider itself, by TLS.
+func (l Login) check(c openid.Said) error {
 	switch {
 	case c.Issuer != l.Issuer:
 		return fmt.Errorf("the ID token is of issuer %.200q, not of %s: nothing is sent to the broker; ask its operator", c.Issuer, l.Issuer)

@@ -22,6 +22,11 @@ func prioritised(tb tb, n int, sites ...string) *world {
 	return w
 }
 
+// least is the shortest of three times: what else the machine does, and the collector, only add to one.
+func least(each func(jobs int) time.Duration, jobs int) time.Duration {
+	return min(each(jobs), each(jobs), each(jobs))
+}
+
 // TestPrioritiesCostNothingEach: each assignment of a job with its own priority used to examine all other
 // priorities in its lane. 100,000 such jobs took seconds an entry.
 func TestPrioritiesCostNothingEach(t *testing.T) {
@@ -37,7 +42,7 @@ func TestPrioritiesCostNothingEach(t *testing.T) {
 		}
 		return took
 	}
-	few, many := each(2*tasks), each(80*tasks)
+	few, many := least(each, 2*tasks), least(each, 80*tasks)
 	if many > 5*few+5*time.Millisecond {
 		t.Errorf("500 assignments take %v among %d priorities, %v among %d", many, 80*tasks, few, 2*tasks)
 	}
@@ -65,7 +70,7 @@ func TestDeclinedPrioritiesArePassedOnce(t *testing.T) {
 		w.apply(o)
 		return processorTime() - began
 	}
-	few, many := each(machines), each(20*machines)
+	few, many := least(each, machines), least(each, 20*machines)
 	if many > 5*few+20*time.Millisecond {
 		t.Errorf("%d machines look at %d declined priorities in %v, at %d in %v", machines, 20*machines, many, machines, few)
 	}

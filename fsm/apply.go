@@ -83,7 +83,7 @@ func checkKnown(c *command.Command) error {
 		*command.Forget, *command.SetParams, *command.Suspect, *command.Addresses, *command.Leave,
 		*command.Bound, *command.Raise, *command.Recover, *command.Close,
 		*command.Invite, *command.Revoke, *command.Admit, *command.Rekey, *command.Motion, *command.Vote,
-		*command.GossipKey:
+		*command.GossipKey, *command.Renice:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -172,6 +172,9 @@ func (s *State) dispatch(x *site, body command.Body) command.Result {
 		s.bound(x, c)
 	case *command.Raise:
 		return s.raise(c)
+	case *command.Renice:
+		s.renice(x, c)
+		return command.Result{}
 	}
 	return s.dispatchRoster(x, body)
 }

@@ -64,7 +64,7 @@ func (s *holding) bar(seq uint64, j *job, x *site) {
 	t.bars = s.withBar(t.bars, x)
 	if j.waiting() > 0 {
 		l := s.sites[j.owner].findLane(j.class)
-		l.queue(j.priority).addGate(x)
+		l.queue(j.order).addGate(x)
 		s.countBarred(l, []barCount{{x.id, x.offers, 1}})
 	}
 	if m := s.held[seq]; m != nil && m.site == x {

@@ -9,12 +9,12 @@ import (
 )
 
 // depth records how far down a lane one site has searched past queues whose jobs are all barred from it.
-// A lane has as many queues as jobs if each job has its own priority; no queue is passed twice. It is
+// A lane has as many queues as jobs if each job has its own order; no queue is passed twice. It is
 // derived, and exact, as a gate is within a queue.
 type depth struct {
-	site     int32
-	offers   uint64 // the site's count; a depth with another count is void
-	priority int32  // Invariant: each waiting job of a greater priority is barred from the site
+	site   int32
+	offers uint64 // the site's count; a depth with another count is void
+	order  int32  // Invariant: each waiting job of a greater order is barred from the site
 }
 
 func (l *lane) findDepth(site int32) (int, bool) {
@@ -24,7 +24,7 @@ func (l *lane) findDepth(site int32) (int, bool) {
 // begin returns the place of the first queue that may have a job for a site.
 func (l *lane) begin(x *site) store.Place {
 	if i, ok := l.findDepth(x.id); ok && l.depths[i].offers == x.offers {
-		return l.seekQueue(l.depths[i].priority)
+		return l.seekQueue(l.depths[i].order)
 	}
 	return store.Place{}
 }
@@ -33,7 +33,7 @@ func (l *lane) begin(x *site) store.Place {
 func (l *lane) deepen(x *site, q *queue) {
 	d := depth{x.id, x.offers, math.MinInt32}
 	if q != nil {
-		d.priority = q.priority
+		d.order = q.order
 	}
 	i, ok := l.findDepth(x.id)
 	if !ok {
@@ -51,8 +51,8 @@ func (l *lane) admit(s *jobTable, j *job) {
 	l.depths = slices.DeleteFunc(l.depths, func(d depth) bool { return d.offers != s.sites[d.site].offers })
 	bars := barWalk(j.tasks.bars())
 	for i := range l.depths {
-		if d := &l.depths[i]; d.priority < j.priority && !bars.isBarred(s.sites[d.site]) {
-			d.priority = j.priority
+		if d := &l.depths[i]; d.order < j.order && !bars.isBarred(s.sites[d.site]) {
+			d.order = j.order
 		}
 	}
 }

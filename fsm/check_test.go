@@ -341,8 +341,8 @@ func (s *State) checkHeads() error {
 		if j.waiting() > 0 {
 			waiting[k] = append(waiting[k], seq)
 		}
-		if j.waiting() > 0 && (!ok || j.priority > h.prio) {
-			first[k] = head{j.priority, seq}
+		if j.waiting() > 0 && (!ok || j.order > h.prio) {
+			first[k] = head{j.order, seq}
 		}
 	}
 	n := 0

@@ -20,7 +20,7 @@ type job struct {
 	payload     *payload
 	tasks       *taskSet // nil until a task left the range
 	owner       int32
-	priority    int32
+	order       int32 // what its owner's queues sort by, greatest first: command.JobSpec.Order
 	count       uint32
 	next        uint32 // Invariant: only grows; tasks ≥ next wait, except tasks.ahead of them
 	maxAttempts uint32

@@ -131,9 +131,9 @@ func (s *matching) pick(m *machine) (choice, bool) {
 	return best, best.lane != nil
 }
 
-// sooner orders one owner's tasks: priority, then arrival.
+// sooner orders one owner's tasks: order, then arrival.
 func (s *jobTable) sooner(a, b choice) bool {
-	p, q := s.jobs.Get(a.seq).priority, s.jobs.Get(b.seq).priority
+	p, q := s.jobs.Get(a.seq).order, s.jobs.Get(b.seq).order
 	if p != q {
 		return p > q
 	}

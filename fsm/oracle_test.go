@@ -107,7 +107,7 @@ func (s *State) decide() (m *machine, seq uint64) {
 			if s.jobs.Get(q).owner != owner.id {
 				continue
 			}
-			if seq == 0 || s.jobs.Get(q).priority > s.jobs.Get(seq).priority {
+			if seq == 0 || s.jobs.Get(q).order > s.jobs.Get(seq).order {
 				seq = q
 			}
 		}
@@ -167,7 +167,7 @@ func (s *State) oldest(seqs []uint64, x *site) (ms int64, seq uint64) {
 // headOf returns the first waiting job of a site and shape.
 func (s *State) headOf(x *site, c *class) (head uint64) {
 	for seq, j := range s.jobs.All() {
-		if j.owner == x.id && j.class == c && j.waiting() > 0 && (head == 0 || j.priority > s.jobs.Get(head).priority) {
+		if j.owner == x.id && j.class == c && j.waiting() > 0 && (head == 0 || j.order > s.jobs.Get(head).order) {
 			head = seq
 		}
 	}

@@ -67,7 +67,7 @@ func TestStateMachineAmongSubmissions(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.invariants, "submit": m.submit, "submit2": m.submitMany, "submit3": m.submitMany, "submit4": m.submitMany,
-			"cancel": m.cancelAny, "cancel2": m.cancelAny, "complete": m.complete, "leave": m.seldom(m.leave), "register": m.seldom(m.register),
+			"cancel": m.cancelAny, "cancel2": m.cancelAny, "renice": m.renice, "complete": m.complete, "leave": m.seldom(m.leave), "register": m.seldom(m.register),
 			"forget": m.seldom(m.forget), "params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
 		})
 	})
@@ -150,6 +150,20 @@ func (m *model) cancelAny(t *rapid.T) {
 	if nums := slices.Sorted(maps.Keys(m.w.s.byName[site].nums)); len(nums) > 0 {
 		m.do(site, &command.Cancel{Job: command.JobID{Site: site, Num: rapid.SampledFrom(nums).Draw(t, "num")}, Task: -1})
 	}
+}
+
+// renice changes how nice some jobs are, unknown ones among them.
+func (m *model) renice(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	nums := append(slices.Sorted(maps.Keys(m.w.s.byName[site].nums)), 1<<40)
+	var c command.Renice
+	for range rapid.IntRange(1, 4).Draw(t, "jobs") {
+		c.Jobs = append(c.Jobs, command.Nice{
+			Num: rapid.SampledFrom(nums).Draw(t, "num"), Nice: rapid.Uint32Range(0, 2).Draw(t, "nice"),
+		})
+	}
+	m.do(site, &c)
 }
 
 // seldom runs one in four of the steps.
@@ -813,7 +827,7 @@ func (m *model) newAttempts(t *rapid.T) {
 			continue // a reserved machine takes its job first, a bar lets others pass
 		}
 		for seq, o := range s.jobs.All() {
-			if seq < a.seq && o.class == j.class && o.owner == j.owner && o.priority == j.priority && o.waiting() > 0 {
+			if seq < a.seq && o.class == j.class && o.owner == j.owner && o.order == j.order && o.waiting() > 0 {
 				t.Fatalf("job %d was assigned before job %d", a.seq, seq)
 			}
 		}

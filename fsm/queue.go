@@ -6,28 +6,28 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
-// lane is the waiting tasks of one site and one class: a queue per priority. It exists while a task waits
+// lane is the waiting tasks of one site and one class: a queue per order. It exists while a task waits
 // in it.
 type lane struct {
 	owner   *site
 	class   *class
-	queues  store.Sorted[*queue] // by priority, greatest first; as many as jobs, if each job has its own
+	queues  store.Sorted[*queue] // by order, greatest first; as many as jobs, if each job has its own
 	depths  []depth              // by site: one for each that has searched past a queue
 	waiting uint64               // tasks
 	jobs    int                  // that wait
 	// barredFrom counts the waiting jobs that are barred from a site.
 	barredFrom barCounts
 	heapAt     int // position in class.lanes, −1 while its owner is not counted
-	// seq and queuedMs are the head's: the first task of the highest priority.
+	// seq and queuedMs are the head's: the first task of the greatest order.
 	seq      uint64
 	queuedMs int64
 }
 
-// queue is the waiting jobs of the same owner, class and priority in order of arrival.
+// queue is the waiting jobs of the same owner, class and order as they arrived.
 type queue struct {
-	priority int32
-	seqs     store.Sorted[uint64] // of the waiting jobs. Invariant: not empty
-	gates    []gate               // by site: one for each with a valid bar against a job that waits here
+	order int32
+	seqs  store.Sorted[uint64] // of the waiting jobs. Invariant: not empty
+	gates []gate               // by site: one for each with a valid bar against a job that waits here
 }
 
 // dropSeq removes a job's number from a list that has it.
@@ -58,23 +58,23 @@ func (l *lane) refresh(s *jobTable) {
 	l.queuedMs = s.jobs.Get(l.seq).headMs()
 }
 
-// queue returns the lane's queue of a priority, and creates it if there is none.
-func (l *lane) queue(priority int32) *queue {
-	at := l.seekQueue(priority)
-	if q := l.queues.Get(at); q != nil && (*q).priority == priority {
+// queue returns the lane's queue of an order, and creates it if there is none.
+func (l *lane) queue(order int32) *queue {
+	at := l.seekQueue(order)
+	if q := l.queues.Get(at); q != nil && (*q).order == order {
 		return *q
 	}
-	q := &queue{priority: priority}
+	q := &queue{order: order}
 	l.queues.Insert(at, q)
 	return q
 }
 
-// seekQueue returns the place of the first queue whose priority is not greater.
-func (l *lane) seekQueue(priority int32) store.Place {
-	return l.queues.Search(func(q **queue) bool { return (*q).priority <= priority })
+// seekQueue returns the place of the first queue whose order is not greater.
+func (l *lane) seekQueue(order int32) store.Place {
+	return l.queues.Search(func(q **queue) bool { return (*q).order <= order })
 }
 
-// top returns the queue of the greatest priority.
+// top returns the queue of the greatest order.
 //
 // REQUIRES: something waits in the lane.
 func (l *lane) top() *queue { return *l.queues.First() }
@@ -111,10 +111,7 @@ func (s *matching) addWaiting(seq uint64, j *job, n uint32) {
 		x.lanes = append(x.lanes, l)
 	}
 	if j.waiting() == n { // it had none before
-		q := l.queue(j.priority)
-		q.seqs.Insert(q.seqs.Search(func(o *uint64) bool { return *o > seq }), seq)
-		q.admit(&s.jobTable, seq, j)
-		l.admit(&s.jobTable, j)
+		l.enter(&s.jobTable, seq, j)
 		s.countJob(l, j.tasks.bars(), 1)
 	}
 	l.waiting += uint64(n)
@@ -169,11 +166,19 @@ func (s *matching) dequeue(seq uint64, j *job, n uint32) {
 	}
 }
 
+// enter puts a job into the queue of its order.
+func (l *lane) enter(s *jobTable, seq uint64, j *job) {
+	q := l.queue(j.order)
+	q.seqs.Insert(q.seqs.Search(func(o *uint64) bool { return *o > seq }), seq)
+	q.admit(s, seq, j)
+	l.admit(s, j)
+}
+
 // leave removes a job that no longer waits from its queue, and the queue if it was the last.
 func (l *lane) leave(seq uint64, j *job) {
-	q := l.queue(j.priority)
+	q := l.queue(j.order)
 	if dropSeq(&q.seqs, seq); q.seqs.Len() == 0 {
-		l.queues.Remove(l.seekQueue(j.priority))
+		l.queues.Remove(l.seekQueue(j.order))
 	}
 }
 

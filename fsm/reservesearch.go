@@ -71,9 +71,9 @@ func inTurn(lanes []*lane) []*lane {
 	return out
 }
 
-// compareTurns orders a site's lanes: priority, then arrival.
+// compareTurns orders a site's lanes: order, then arrival.
 func compareTurns(a, b *lane) int {
-	return cmp.Or(cmp.Compare(b.top().priority, a.top().priority), cmp.Compare(a.seq, b.seq))
+	return cmp.Or(cmp.Compare(b.top().order, a.top().order), cmp.Compare(a.seq, b.seq))
 }
 
 func (s *holding) judgementOf(c *class) judgement {

@@ -225,7 +225,7 @@ func (r *snapReader) job(s *State, seq uint64) {
 	j.owner, j.num, j.entry = int32(owner), r.uint(), r.upTo(s.index, "entry")
 	j.timeoutMs, j.createdMs = r.within(0, command.MaxTimeoutMs, "timeout"), r.within(0, command.MaxUnixMs, "date")
 	j.queuedMs, j.startedMs, j.endedMs = r.ms(0, s.time), r.ms(-1, s.time), r.ms(-1, s.time)
-	j.priority = int32(r.within(-command.MaxPriority, command.MaxPriority, "priority"))
+	j.order = int32(r.within(command.MinOrder, command.MaxPriority, "order"))
 	j.count, j.next = uint32(r.upTo(command.MaxCount, "count")), uint32(r.upTo(command.MaxCount, "next"))
 	j.maxAttempts = uint32(r.upTo(command.MaxAttempts, "attempts"))
 	j.onLoss = command.OnLoss(r.upTo(uint64(command.Never), "on loss"))

@@ -319,7 +319,7 @@ func (w *snapWriter) result(r *command.Result) {
 
 func (j *job) encode(w *snapWriter, live []*attempt) {
 	w.uint(uint64(j.owner), j.num, j.entry)
-	w.int(j.timeoutMs, j.createdMs, j.queuedMs, j.startedMs, j.endedMs, int64(j.priority))
+	w.int(j.timeoutMs, j.createdMs, j.queuedMs, j.startedMs, j.endedMs, int64(j.order))
 	w.uint(uint64(j.count), uint64(j.next), uint64(j.maxAttempts), uint64(j.onLoss))
 	w.class(j.class)
 	w.payload(j.payload)

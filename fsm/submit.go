@@ -50,7 +50,7 @@ func (s *State) enter(x *site, spec *command.JobSpec, h *command.Shape) {
 		num: spec.Num, entry: s.index, timeoutMs: spec.TimeoutMs, createdMs: spec.CreatedMs,
 		queuedMs: s.time, startedMs: -1, endedMs: -1,
 		class: s.holdClass(h), payload: s.holdPayload(spec.Payload),
-		owner: x.id, priority: spec.Priority, count: spec.Count, maxAttempts: spec.MaxAttempts, onLoss: spec.OnLoss,
+		owner: x.id, order: spec.Order(), count: spec.Count, maxAttempts: spec.MaxAttempts, onLoss: spec.OnLoss,
 	}
 	j.class.opened(x)
 	x.openSeqs.Insert(x.openSeqs.End(), seq)

@@ -124,9 +124,10 @@ func (s *views) queuedWhy(h *command.Shape, whys *reasons) string {
 }
 
 func (j *job) spec() command.JobSpec {
+	priority, nice := command.SplitOrder(j.order)
 	return command.JobSpec{
 		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image,
-		TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts, OnLoss: j.onLoss, Priority: j.priority,
+		TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts, OnLoss: j.onLoss, Priority: priority, Nice: nice,
 		Only: slices.Clone(j.class.Only), Not: slices.Clone(j.class.Not), Selectors: slices.Clone(j.class.Selectors),
 		CreatedMs: j.createdMs, Payload: j.payload.bytes(),
 	}

@@ -48,7 +48,7 @@ const MaxTurns = 20
 
 // AheadView counts what goes first: waiting tasks that could run on a machine on which the job could run too.
 type AheadView struct {
-	Own      uint64 // tasks of the same site: of higher priority, or earlier
+	Own      uint64 // tasks of the same site: of less nice, of higher priority, or earlier
 	Others   uint64 // tasks of the sites whose turn comes first
 	MilliCPU int64  // needed by both together
 	Sites    int    // whose turn comes first
@@ -137,7 +137,7 @@ func (s *views) Why(id command.JobID) (WhyView, bool) {
 	v := s.whyHead(id, j.class.Need, c[Queued])
 	v.QueuedMs = j.queuedMs
 	if v.State = c.JobState(); c[Queued] > 0 {
-		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.Shape, job: j, seq: seq, priority: j.priority}
+		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.Shape, job: j, seq: seq, order: j.order}
 		q.answer(&v)
 	}
 	return v, true
@@ -153,7 +153,7 @@ func (s *views) WhySpec(site string, spec *command.JobSpec) (WhyView, bool) {
 	h := spec.Shape()
 	v := s.whyHead(command.JobID{Site: site}, spec.Need, spec.Count)
 	v.Refused, v.State = s.refusal(x, spec, &h), Queued
-	q := inquiry{s: s, owner: x, shape: &h, seq: s.nextSeq, priority: spec.Priority}
+	q := inquiry{s: s, owner: x, shape: &h, seq: s.nextSeq, order: spec.Order()}
 	q.answer(&v)
 	return v, true
 }
@@ -167,12 +167,12 @@ func (s *views) whyHead(id command.JobID, need command.Resources, waiting uint32
 
 // inquiry is one question: about a job, or about a hypothetical one as if it had just been submitted.
 type inquiry struct {
-	s        *views
-	owner    *site
-	shape    *command.Shape
-	job      *job   // nil: a hypothetical job
-	seq      uint64 // of the job, or the next one
-	priority int32
+	s     *views
+	owner *site
+	shape *command.Shape
+	job   *job   // nil: a hypothetical job
+	seq   uint64 // of the job, or the next one
+	order int32
 
 	reach    reach
 	account  func(x *site) *sched.Account // as of now
@@ -215,7 +215,7 @@ func (q *inquiry) count(v *WhyView) {
 		if h.lane == nil {
 			continue
 		}
-		n, exact := q.s.aheadIn(h.lane, q.priority, q.seq, max(whyWalk/len(q.turns[me].heads), 64))
+		n, exact := q.s.aheadIn(h.lane, q.order, q.seq, max(whyWalk/len(q.turns[me].heads), 64))
 		v.Ahead.Own += n
 		v.Ahead.MilliCPU += int64(n) * h.lane.class.Need.MilliCPU
 		v.Ahead.Exact = v.Ahead.Exact && exact

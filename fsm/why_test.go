@@ -161,7 +161,7 @@ func (s *State) naiveAhead(seq uint64, j *job) (own, others uint64) {
 			continue
 		}
 		tasks[o.owner] += uint64(o.waiting())
-		if o.owner == j.owner && (o.priority > j.priority || o.priority == j.priority && other < seq) {
+		if o.owner == j.owner && (o.order > j.order || o.order == j.order && other < seq) {
 			own += uint64(o.waiting())
 		}
 		first := s.headOf(x, o.class)
@@ -206,7 +206,7 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	for _, seq := range slices.Sorted(maps.Keys(said)) {
 		w := s.jobs.Get(seq)
 		q := inquiry{
-			s: &s.views, owner: s.sites[w.owner], shape: &w.class.Shape, job: w, seq: seq, priority: w.priority,
+			s: &s.views, owner: s.sites[w.owner], shape: &w.class.Shape, job: w, seq: seq, order: w.order,
 		}
 		q.answer(&WhyView{})
 		if a.machine.mayTake(&w.class.Shape, room) {

@@ -3,10 +3,10 @@ package fsm
 // whyWalk is roughly the greatest number of queue entries that one question examines.
 const whyWalk = 4096
 
-// aheadIn counts a lane's tasks that go before a job with that priority and arrival. With more than most
+// aheadIn counts a lane's tasks that go before a job with that order and arrival. With more than most
 // entries it takes an even sample; then exact is false.
-func (s *views) aheadIn(l *lane, priority int32, seq uint64, most int) (tasks uint64, exact bool) {
-	at := l.seekQueue(priority)
+func (s *views) aheadIn(l *lane, order int32, seq uint64, most int) (tasks uint64, exact bool) {
+	at := l.seekQueue(order)
 	last := l.queues.Get(at)
 	if last == nil {
 		return l.waiting, true
@@ -23,7 +23,7 @@ func (s *views) aheadIn(l *lane, priority int32, seq uint64, most int) (tasks ui
 	if step > 1 {
 		tasks = tasks * uint64(before) / looked
 	}
-	if q := *last; q.priority == priority {
+	if q := *last; q.order == order {
 		n, all := s.aheadInQueue(q, seq, each)
 		tasks, exact = tasks+n, exact && all
 	}

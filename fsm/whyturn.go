@@ -109,13 +109,13 @@ func (q *inquiry) rankSites() {
 	}
 }
 
-// addAsked adds the hypothetical job. It would be in the lane of its shape, and its head if its priority is
+// addAsked adds the hypothetical job. It would be in the lane of its shape, and its head if its order is
 // the greatest there.
 func (q *inquiry) addAsked(t *turn) {
 	asked := head{shape: q.shape, ms: q.s.time, seq: q.seq}
 	for i := range t.heads {
 		if h := &t.heads[i]; q.isShape(h.shape) {
-			first := q.priority > h.lane.top().priority
+			first := q.order > h.lane.top().order
 			h.hidden, asked.hidden = first, !first
 		}
 	}
@@ -190,7 +190,7 @@ func (q *inquiry) covered(t *turn, hidden head, m *machine, room command.Resourc
 	})
 }
 
-// pickOf returns a site's job for the machine: by priority, then arrival.
+// pickOf returns a site's job for the machine: by order, then arrival.
 func (q *inquiry) pickOf(t *turn, m *machine, room command.Resources) (best uint64) {
 	for _, h := range t.heads {
 		seq, ok := q.firstOf(h, m, room)
@@ -217,15 +217,15 @@ func (q *inquiry) firstOf(h head, m *machine, room command.Resources) (uint64, b
 }
 
 func (q *inquiry) sooner(a, b uint64) bool {
-	if p, r := q.priorityOf(a), q.priorityOf(b); p != r {
+	if p, r := q.orderOf(a), q.orderOf(b); p != r {
 		return p > r
 	}
 	return a < b
 }
 
-func (q *inquiry) priorityOf(seq uint64) int32 {
+func (q *inquiry) orderOf(seq uint64) int32 {
 	if q.job == nil && seq == q.seq {
-		return q.priority
+		return q.order
 	}
-	return q.s.jobs.Get(seq).priority
+	return q.s.jobs.Get(seq).order
 }

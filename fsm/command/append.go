@@ -48,7 +48,7 @@ func appendJob(dst []byte, j *JobSpec) []byte {
 	dst = appendInt(dst, j.TimeoutMs)
 	dst = protowire.AppendVarint(dst, uint64(j.MaxAttempts))
 	dst = append(dst, byte(j.OnLoss))
-	dst = appendSigned(dst, int64(j.Priority))
+	dst = appendSigned(dst, int64(j.Order()))
 	dst = appendStrings(dst, j.Only)
 	dst = appendStrings(dst, j.Not)
 	dst = appendInt(dst, j.CreatedMs)

@@ -106,6 +106,8 @@ func specimens() map[string]Body {
 		"newpolicy": &Motion{What: MotionPolicy, Params: &params},
 		"vote":      &Vote{Motion: 300, Yes: true},
 		"gossipkey": &GossipKey{Term: 8, Generation: 2, Key: [32]byte{0: 19, 31: 20}},
+		"renice":    &Renice{Jobs: []Nice{{Num: 300}, {Num: 7, Nice: MaxNice}}},
+		"nice":      &Submit{Jobs: []JobSpec{{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40}}},
 		"relabel":   &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
 	}
 }
@@ -258,6 +260,7 @@ func drawJob(t *rapid.T) JobSpec {
 		Image:     rapid.Bool().Draw(t, "image"),
 		TimeoutMs: number(t, 0, MaxTimeoutMs, "timeout"), MaxAttempts: uint32(number(t, 1, MaxAttempts, "attempts")),
 		OnLoss: OnLoss(number(t, 0, int64(Never), "on_loss")), Priority: int32(number(t, -MaxPriority, MaxPriority, "priority")),
+		Nice: uint32(number(t, 0, MaxNice, "nice")),
 		Only: drawSites(t), Not: drawSites(t), Selectors: drawSelectors(t), CreatedMs: number(t, 0, MaxUnixMs, "created"),
 		Payload: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "payload"),
 	}
@@ -344,6 +347,10 @@ func drawBody(t *rapid.T) Body {
 		return &Leave{}
 	case KindClose:
 		return &Close{Why: Closure(number(t, 0, int64(LastClosure), "why"))}
+	case KindRenice:
+		return &Renice{Jobs: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Nice {
+			return Nice{Num: rapid.Uint64Min(1).Draw(t, "num"), Nice: uint32(number(t, 0, MaxNice, "nice"))}
+		}), 0, 3).Draw(t, "jobs")}
 	case KindRaise:
 		return &Raise{Version: uint32(number(t, FirstVersion, math.MaxUint32, "version"))}
 	case KindRecover:
@@ -494,6 +501,7 @@ func TestValidateNamesFieldAndBound(t *testing.T) {
 		{func(j *JobSpec) { j.MaxAttempts = 0 }, "max_attempts 0 is not in 1…1000"},
 		{func(j *JobSpec) { j.OnLoss = 3 }, "on_loss 3 is not in 0…2"},
 		{func(j *JobSpec) { j.Priority = -MaxPriority - 1 }, "priority -1000001 is not in -1000000…1000000"},
+		{func(j *JobSpec) { j.Nice = MaxNice + 1 }, "nice 1001 is not in 0…1000"},
 		{func(j *JobSpec) { j.Only = []string{"b", "a"} }, `only: "b", "a" are not sorted`},
 		{func(j *JobSpec) { j.Not = []string{"a", "a"} }, `not: "a", "a" are not sorted`},
 		{func(j *JobSpec) { j.Not = []string{"A"} }, `not "A" is no site name`},

@@ -70,6 +70,7 @@ const (
 	minMachine = 10
 	minAttempt = 5
 	minRow     = 8
+	minNice    = 2
 )
 
 func (r *reader) command(c *Command) {
@@ -159,6 +160,8 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Raise{Version: r.uint32("version")}
 	case uint64(KindRecover):
 		c.Body = &Recover{Epoch: r.uint("epoch", MaxEpoch), HoldMs: r.int("hold_ms")}
+	case uint64(KindRenice):
+		c.Body = &Renice{Jobs: list(r, "jobs", MaxReports, minNice, (*reader).nice)}
 	case uint64(KindInvite), uint64(KindRevoke), uint64(KindAdmit), uint64(KindRekey), uint64(KindMotion),
 		uint64(KindVote), uint64(KindGossipKey):
 		c.Body = r.rosterBody(kind)

@@ -103,6 +103,8 @@ func appendBody(dst []byte, body Body) []byte {
 		return appendDecline(dst, b)
 	case *Cancel:
 		return appendString(appendSigned(appendJobID(dst, b.Job), b.Task), b.At)
+	case *Renice:
+		return appendRenice(dst, b)
 	case *Close:
 		return append(dst, byte(b.Why))
 	case *Usage:

@@ -21,7 +21,10 @@ type JobSpec struct {
 	MaxAttempts uint32
 	OnLoss      OnLoss
 	Priority    int32
-	Only, Not   []string // site names; sorted, unique
+	// Nice is how willingly the job lets other jobs of its owner go first, 0 … MaxNice: of an owner's waiting tasks
+	// those of the least nice go first, among them those of the highest priority. An owner ranks its users by it.
+	Nice      uint32
+	Only, Not []string // site names; sorted, unique
 	// Selectors must all be satisfied by a machine's labels. Each has the form of Selector.String;
 	// sorted, unique.
 	Selectors []string `json:",omitempty"`
@@ -79,6 +82,7 @@ func (j *JobSpec) Validate() error {
 		within("max_attempts", int64(j.MaxAttempts), 1, MaxAttempts),
 		within("on_loss", int64(j.OnLoss), 0, int64(Never)),
 		within("priority", int64(j.Priority), -MaxPriority, MaxPriority),
+		within("nice", int64(j.Nice), 0, MaxNice),
 		CheckSites("only", j.Only),
 		CheckSites("not", j.Not),
 		CheckSelectors(j.Selectors),

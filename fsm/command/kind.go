@@ -31,10 +31,11 @@ const (
 	KindMotion    Kind = 24 // something is put to the electors
 	KindVote      Kind = 25 // an elector votes
 	KindGossipKey Kind = 26 // the next key of gossip
+	KindRenice    Kind = 27 // an owner sorts its waiting jobs anew
 )
 
 // LastKind is the greatest kind.
-const LastKind = KindGossipKey
+const LastKind = KindRenice
 
 // OfLeader reports whether only the leader's own broker proposes commands of a kind: what it has judged of others, and
 // what it puts in force for all.
@@ -69,3 +70,4 @@ func (*Rekey) Kind() Kind     { return KindRekey }
 func (*Motion) Kind() Kind    { return KindMotion }
 func (*Vote) Kind() Kind      { return KindVote }
 func (*GossipKey) Kind() Kind { return KindGossipKey }
+func (*Renice) Kind() Kind    { return KindRenice }

@@ -37,6 +37,8 @@ const (
 	MaxAttempts = 1000
 	// MaxPriority bounds |priority|.
 	MaxPriority = 1_000_000
+	// MaxNice bounds nice.
+	MaxNice = 1000
 	// MaxTimeoutMs bounds every duration: 10 years of 366 days.
 	MaxTimeoutMs = sched.MaxNow
 	// MaxUnixMs bounds dates that are for people: the end of year 9999.

@@ -37,7 +37,7 @@ func (r *reader) job(j *JobSpec) {
 	j.TimeoutMs = r.int("timeout_ms")
 	j.MaxAttempts = r.uint32("max_attempts")
 	j.OnLoss = OnLoss(r.uint("on_loss", math.MaxUint8))
-	j.Priority = int32(r.signed("priority", math.MinInt32, math.MaxInt32))
+	j.Priority, j.Nice = SplitOrder(int32(r.signed("order", math.MinInt32, math.MaxInt32)))
 	j.Only = list(r, "only", MaxSiteNames, 1, (*reader).siteInto)
 	j.Not = list(r, "not", MaxSiteNames, 1, (*reader).siteInto)
 	j.CreatedMs = r.int("created_ms")

@@ -83,6 +83,7 @@ func forgeries(t *testing.T, victim *testbed.Site) map[command.Kind]command.Body
 		&command.Rekey{Site: victim.Name, Key: signature.Key(key.Public())},
 		&command.Motion{What: command.MotionBan, Site: victim.Name},
 		&command.Vote{Motion: 1, Yes: true},
+		&command.Renice{Jobs: []command.Nice{{Num: ref.Job.Num, Nice: command.MaxNice}}},
 		&command.GossipKey{Term: st.Term, Generation: 2, Key: [32]byte{7}},
 	} {
 		c := command.Command{ID: command.ID{Site: victim.Name, Incarnation: 1, Seq: 1}, Body: b}
@@ -146,7 +147,7 @@ func TestOwnWordsAboutOthers(t *testing.T) {
 	for kind, body := range all {
 		switch kind {
 		case command.KindInvite, command.KindMotion, command.KindLeave, command.KindClose, command.KindAddresses,
-			command.KindSubmit, command.KindOffer, command.KindUsage:
+			command.KindSubmit, command.KindOffer, command.KindUsage, command.KindRenice:
 			continue // they are about itself, or the electors decide
 		case command.KindRegister: // with another's data
 			outcome, err := who.order(t, command.Command{ID: command.ID{Site: who.Site}, Body: body})

@@ -1,0 +1,46 @@
+package fsm
+
+import "github.com/cloudshare/cloudshare/fsm/command"
+
+// renice executes a Renice: what waits of its jobs sorts anew among their owner's tasks. A job that is unknown or over
+// is passed over: it may have ended while the command was on its way.
+func (s *State) renice(x *site, c *command.Renice) {
+	for _, n := range c.Jobs {
+		s.steps.used += stepEnd
+		seq := x.nums[n.Num]
+		if seq == 0 || s.jobs.Get(seq).over() {
+			continue
+		}
+		priority, _ := command.SplitOrder(s.jobs.Get(seq).order)
+		s.reorder(seq, command.Order(priority, n.Nice))
+	}
+}
+
+// reorder moves a job to the queue of another order, where it has the place of its arrival.
+func (s *matching) reorder(seq uint64, order int32) {
+	j := s.mutJob(seq)
+	if j.order == order || j.waiting() == 0 {
+		j.order = order
+		return
+	}
+	l := s.sites[j.owner].findLane(j.class)
+	l.queue(j.order).forget(seq)
+	l.leave(seq, j)
+	j.order = order
+	l.enter(&s.jobTable, seq, j)
+	l.refresh(&s.jobTable)
+	if l.heapAt >= 0 && l.class.heapAt == s.index {
+		s.fixHeap(l.class, l.heapAt)
+	}
+}
+
+// forget takes a job that still waits, but not in this queue, from what its gates remember.
+func (q *queue) forget(seq uint64) {
+	for i := range q.gates {
+		open := &q.gates[i].open
+		at := open.Search(func(o *uint64) bool { return *o >= seq })
+		if o := open.Get(at); o != nil && *o == seq {
+			open.Remove(at)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package fsm
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
+
+// serve has site a's machine of one core run what it is given, one task after the other, and returns the jobs'
+// numbers in the order in which they ran.
+func (w *world) serve(tasks int) (nums []uint64) {
+	for range tasks {
+		a := w.s.Assignments("a")
+		if len(a) != 1 {
+			w.t.Fatalf("%d assigned after %v", len(a), nums)
+		}
+		nums = append(nums, a[0].Job.Num)
+		w.must("a", &command.Complete{Attempts: []command.Ended{ended(a[0], command.Succeeded, 1)}})
+	}
+	return nums
+}
+
+// TestLessNiceGoFirst: of an owner's tasks those of the least nice run first, an array's as well as a job's; among
+// them the highest priority decides, then who came first. Renice changes that of what waits.
+func TestLessNiceGoFirst(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	for _, n := range []struct {
+		count    uint32
+		priority int32
+		nice     uint32
+	}{{3, 0, 0}, {3, 5, 2}, {1, 0, 1}, {1, 9, 1}} {
+		j := w.job("a", n.count)
+		j.Priority, j.Nice = n.priority, n.nice
+		w.submit("a", j)
+	}
+	w.must("a", w.offering("a", 1))
+	if got, want := w.serve(2), []uint64{1, 1}; !slices.Equal(got, want) {
+		t.Errorf("ran %v, want %v", got, want)
+	}
+	w.must("a", &command.Renice{Jobs: []command.Nice{{Num: 1, Nice: 3}, {Num: 77, Nice: 1}}})
+	w.must("a", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("a")[0], command.Failed, 1)}})
+	w.check()
+	if got, want := w.serve(2), []uint64{4, 3}; !slices.Equal(got, want) {
+		t.Errorf("ran %v, want %v", got, want)
+	}
+	s, err := reborn(w.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.s = s
+	w.check()
+	w.must("a", &command.Renice{Jobs: []command.Nice{{Num: 2, Nice: 0}}})
+	if v, _ := w.s.Job(command.JobID{Site: "a", Num: 2}); v.Spec.Nice != 0 || v.Spec.Priority != 5 {
+		t.Errorf("shown with priority %d, nice %d", v.Spec.Priority, v.Spec.Nice)
+	}
+	if got, want := w.serve(3), []uint64{2, 2, 2}; !slices.Equal(got, want) {
+		t.Errorf("ran %v, want %v", got, want)
+	}
+}
+
+// TestReniceOfAnother: a site has a say about its own jobs alone.
+func TestReniceOfAnother(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.submit("a", w.job("a", 1))
+	w.must("b", &command.Renice{Jobs: []command.Nice{{Num: 1, Nice: 7}}})
+	if v, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); v.Spec.Nice != 0 {
+		t.Errorf("another site made it nice by %d", v.Spec.Nice)
+	}
+}
+
+// TestOrderIsThatOfNiceAndPriority: orders compare as less nice, then higher priority do, and split into both again.
+func TestOrderIsThatOfNiceAndPriority(t *testing.T) {
+	draw := func(t *rapid.T) (priority int32, nice uint32) {
+		return rapid.Int32Range(-command.MaxPriority, command.MaxPriority).Draw(t, "priority"),
+			rapid.Uint32Range(0, command.MaxNice).Draw(t, "nice")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p, n := draw(t)
+		q, o := draw(t)
+		if first := n < o || n == o && p > q; first != (command.Order(p, n) > command.Order(q, o)) {
+			t.Fatalf("priority %d nice %d against priority %d nice %d", p, n, q, o)
+		}
+		if r, m := command.SplitOrder(command.Order(p, n)); r != p || m != n {
+			t.Fatalf("priority %d nice %d became %d and %d", p, n, r, m)
+		}
+	})
+}

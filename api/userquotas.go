@@ -69,10 +69,11 @@ func (f *federation) setUserQuotas(w http.ResponseWriter, r *http.Request, param
 		return err
 	}
 	change := node.UserLimitsChange{
-		Tasks: in.Tasks, MilliCPU: in.MilliCPU, Bytes: in.Bytes, JobsPerMinute: in.JobsPerMinute, Clear: in.Clear,
+		Tasks: in.Tasks, MilliCPU: in.MilliCPU, Bytes: in.Bytes, JobsPerMinute: in.JobsPerMinute,
+		Shares: in.Shares, Clear: in.Clear,
 	}
 	if change == (node.UserLimitsChange{}) {
-		return problem.BadField("tasks", "", "nothing is to change: give tasks, milli_cpu, bytes, jobs_per_minute or clear")
+		return problem.BadField("tasks", "", "nothing is to change: give tasks, milli_cpu, bytes, jobs_per_minute, shares or clear")
 	}
 	if err := f.broker.SetUserLimits(r.Context(), user, change); err != nil {
 		return err
@@ -101,6 +102,6 @@ func useOf(list []node.UserUse, user string) node.UserUse {
 func formUserQuota(u node.UserUse) wire.UserQuota {
 	return wire.UserQuota{
 		User: u.User, Own: u.Own, Limits: wire.UserLimits(u.Limits),
-		Tasks: u.Tasks, MilliCPU: u.MilliCPU, Bytes: u.Bytes, CoreSeconds: u.CoreSeconds,
+		Tasks: u.Tasks, MilliCPU: u.MilliCPU, Bytes: u.Bytes, Held: u.Held, CoreSeconds: u.CoreSeconds,
 	}
 }

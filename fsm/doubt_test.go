@@ -479,8 +479,9 @@ func TestStateMachineInDoubt(t *testing.T) {
 				n.check(t)
 			},
 			"submit": m.submitImmediate, "submit2": m.submitImmediate, "suspect": m.suspect, "suspect2": m.suspect, "suspect3": m.suspect, "started": m.started,
-			"complete": m.complete, "complete2": m.complete, "decline": m.seldom(m.decline), "bound": m.bound, "cancel": m.seldom(m.cancelAny), "cancel2": m.seldom(m.cancel), "renice": m.renice,
-			"offer": m.seldom(m.offer), "register": m.seldom(m.register), "lost": m.seldom(m.lost), "leave": m.seldom(m.leave), "forget": m.seldom(m.forget),
+			"complete": m.complete, "complete2": m.complete, "decline": m.seldom(m.decline), "bound": m.bound, "cancel": m.seldom(m.cancelAny), "cancel2": m.seldom(m.cancel),
+			"renice": m.renice,
+			"offer":  m.seldom(m.offer), "register": m.seldom(m.register), "lost": m.seldom(m.lost), "leave": m.seldom(m.leave), "forget": m.seldom(m.forget),
 			"params": m.seldom(m.params), "tick": m.tick, "restore": m.restore, "raise": m.seldom(m.raise), "recover": m.seldom(m.recover),
 		})
 	})

@@ -2,8 +2,8 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// renice executes a Renice: what waits of its jobs sorts anew among their owner's tasks. A job that is unknown or over
-// is passed over: it may have ended while the command was on its way.
+// renice executes a Renice: what waits of its jobs takes another place among their owner's tasks. A job that is unknown
+// or over is passed over: it may have ended while the command was on its way.
 func (s *State) renice(x *site, c *command.Renice) {
 	for _, n := range c.Jobs {
 		s.steps.used += stepEnd

@@ -33,6 +33,16 @@ func (s *views) SiteState(id string) (state SiteState, incarnation uint64) {
 	return Alive, 0
 }
 
+// Lent returns how many thousandths of cores all sites together lend now, in use or free.
+func (s *views) Lent() (milliCPU int64) {
+	for _, x := range s.order {
+		if x.present() {
+			milliCPU += x.exposed.MilliCPU
+		}
+	}
+	return milliCPU
+}
+
 // Retired reports whether the state no longer accepts a job with that number: it would answer JobRetired, and
 // nothing would run.
 func (s *views) Retired(id command.JobID) bool {

@@ -27,11 +27,13 @@ type UserLimits struct {
 	Bytes    uint64 `json:"bytes"`
 	// JobsPerMinute may all come at once.
 	JobsPerMinute uint64 `json:"jobs_per_minute"`
+	// Shares say how much of the site's turns the user gets in relation to others; 0 is 1.
+	Shares uint64 `json:"shares"`
 }
 
 // UserLimitsChange is what an operator changes of a user's limits; nil stays.
 type UserLimitsChange struct {
-	Tasks, MilliCPU, Bytes, JobsPerMinute *uint64
+	Tasks, MilliCPU, Bytes, JobsPerMinute, Shares *uint64
 
 	Clear bool // forget the user's own limits first: those of EveryUser hold again
 }
@@ -43,6 +45,7 @@ func (c *UserLimitsChange) Apply(base UserLimits) UserLimits {
 		{&base.MilliCPU, c.MilliCPU},
 		{&base.Bytes, c.Bytes},
 		{&base.JobsPerMinute, c.JobsPerMinute},
+		{&base.Shares, c.Shares},
 	} {
 		if f.from != nil {
 			*f.to = *f.from
@@ -58,6 +61,7 @@ type UserUse struct {
 	Own    bool // the limits are the user's own, not those of EveryUser
 	// Tasks, MilliCPU and Bytes are used of the quotas.
 	Tasks, MilliCPU, Bytes uint64
+	Held                   uint64 // tasks of these that wait at this site for the user's turn
 	// CoreSeconds of running tasks, of which half are forgotten in each half-life.
 	CoreSeconds uint64
 }

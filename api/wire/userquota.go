@@ -9,6 +9,7 @@ type UserQuota struct {
 	Tasks       uint64 `json:"tasks" doc:"of its jobs, that have not ended"`
 	MilliCPU    uint64 `json:"milli_cpu" doc:"that these need, in thousandths of a core"`
 	Bytes       uint64 `json:"bytes" doc:"of the commands, environments and lists of its jobs that have not ended"`
+	Held        uint64 `json:"held" doc:"of the tasks, that wait at the site for the user's turn"`
 	CoreSeconds uint64 `json:"core_seconds" doc:"its tasks have run, sampled; half is forgotten each week"`
 }
 
@@ -19,6 +20,7 @@ type UserLimits struct {
 	Bytes    uint64 `json:"bytes"`
 
 	JobsPerMinute uint64 `json:"jobs_per_minute" doc:"that are taken; all may come at once"`
+	Shares        uint64 `json:"shares" doc:"of the site's turns, in relation to other users; 0 is 1"`
 }
 
 // UserLimitsRequest changes the quotas of a user; what is left out stays.
@@ -28,6 +30,8 @@ type UserLimitsRequest struct {
 	Bytes    *uint64 `json:"bytes,omitempty" required:"false" doc:"of jobs that have not ended; 0 = no limit"`
 	// JobsPerMinute may all come at once.
 	JobsPerMinute *uint64 `json:"jobs_per_minute,omitempty" required:"false" doc:"that are taken; all may come at once; 0 = no limit"`
+
+	Shares *uint64 `json:"shares,omitempty" required:"false" doc:"of the site's turns, in relation to other users; 0 is 1"`
 
 	Clear bool `json:"clear,omitempty" required:"false" doc:"forget the user's own limits first: those of * hold again"`
 }

@@ -107,8 +107,10 @@ func specimens() map[string]Body {
 		"vote":      &Vote{Motion: 300, Yes: true},
 		"gossipkey": &GossipKey{Term: 8, Generation: 2, Key: [32]byte{0: 19, 31: 20}},
 		"renice":    &Renice{Jobs: []Nice{{Num: 300}, {Num: 7, Nice: MaxNice}}},
-		"nice":      &Submit{Jobs: []JobSpec{{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40}}},
-		"relabel":   &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
+		"nice": &Submit{Jobs: []JobSpec{
+			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40},
+		}},
+		"relabel": &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
 	}
 }
 

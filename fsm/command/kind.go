@@ -31,7 +31,7 @@ const (
 	KindMotion    Kind = 24 // something is put to the electors
 	KindVote      Kind = 25 // an elector votes
 	KindGossipKey Kind = 26 // the next key of gossip
-	KindRenice    Kind = 27 // an owner sorts its waiting jobs anew
+	KindRenice    Kind = 27 // an owner changes the order of its waiting jobs
 )
 
 // LastKind is the greatest kind.

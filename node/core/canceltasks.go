@@ -34,6 +34,10 @@ func (b *cancelBook) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
 		fx.Replies = append(fx.Replies, func() { ev.Reply(nil) })
 		return
 	}
+	if p := b.pubs.Find(ev.Num); p != nil && p.Held {
+		refuse(fmt.Errorf("%w: the job is held until it is its user's turn: try again then, or cancel the whole job", node.ErrNotReady))
+		return
+	}
 	if b.pubs.IsSent(ev.Num) {
 		refuse(fmt.Errorf("%w: the job is on its way to the federation: try again, or cancel the whole job", node.ErrNotReady))
 		return

@@ -74,13 +74,15 @@ type Core struct {
 	keys    keys.Book
 	whose   *whose.Book
 	quotas  quotas.Book
-	home    homejobs.Book
-	usage   usage.Book
-	pubs    publish.Book
-	own     own.Jobs
-	cancels cancelBook
-	lend    lend.Book
-	changes changes
+	// renicing: how nice jobs are is being ordered.
+	renicing bool
+	home     homejobs.Book
+	usage    usage.Book
+	pubs     publish.Book
+	own      own.Jobs
+	cancels  cancelBook
+	lend     lend.Book
+	changes  changes
 
 	// expelled: the state says that this incarnation is lost; foreign attempts
 	// are ended before the site registers again.
@@ -111,7 +113,7 @@ func New(site string, limits node.Exposure) *Core {
 	c.home = homejobs.NewBook(homejobs.Site{
 		Name: site, Now: &c.now, Machines: &c.machines, Attempts: &c.attempts, Usage: &c.usage, Tallies: c.tallies,
 	})
-	c.pubs = publish.NewBook(site, &c.now, &c.out, &c.keys, c.cancels.cancelWaiting)
+	c.pubs = publish.NewBook(site, &c.now, &c.out, &c.keys, c.cancels.cancelWaiting, c.released)
 	c.lend = lend.NewBook(&c.out, &c.machines)
 	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.lend, &c.usage, c.Alone)
 	c.cancels = newCancelBook(site, &c.out, &c.home, &c.pubs)
@@ -190,6 +192,7 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		c.beginEpoch(ev)
 	case RegisteredEvent:
 		c.handleRegistered(ev, fx)
+		c.holdRecovered(s)
 		c.countOpenJobs(s)
 	case TickEvent:
 		c.tick(s, fx)
@@ -215,6 +218,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	}
 	c.reconcile(s, fx)
 	c.bounds.Declare(func(ref command.AttemptRef) { c.again = append(c.again, ref) })
+	c.publishHeld()
 	c.pubs.Publish(c.settledBelow)
 	c.reports.SendEnds(func(id executor.ID) { delete(c.returned, id) })
 	c.lend.Offer(c.incarnation)

@@ -7,6 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/keys"
+	"github.com/cloudshare/cloudshare/node/core/publish"
 )
 
 // Idempotency keys are held by package keys; here they decide requests.
@@ -39,13 +40,15 @@ func (c *Core) checkKey(
 // replay answers a repeat of a keyed request. Once the site is registered its state is as
 // new as the keys, so a job that the state does not know has ended.
 func (c *Core) replay(num uint64, reply func(node.Answer), s StateReader, fx *Effects) {
-	if c.pubs.AddRepeat(num, reply) {
+	if p := c.pubs.Find(num); (p == nil || !p.Held) && c.pubs.AddRepeat(num, reply) {
 		return
 	}
 	a := node.Answer{ID: command.JobID{Site: c.site, Num: num}, Durability: node.DurableFederation, Replayed: true}
 	job := c.home.Find(num)
 	v, published := s.Job(a.ID)
 	switch {
+	case c.pubs.Find(num) != nil:
+		a.Durability, a.State, a.Reason = node.DurableSite, fsm.Queued.String(), publish.Held
 	case job != nil:
 		a.Durability, a.State = node.DurableSite, job.State().String()
 	case published:

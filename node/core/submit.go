@@ -42,8 +42,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		}
 		reason = why
 	}
-	claim := claimOf(&js)
-	if err := c.quotas.Admit(req.User, claim, c.now.Boot); err != nil {
+	if err := c.quotas.Admit(req.User, claimOf(&js), c.now.Boot); err != nil {
 		fx.Reply(reply, node.Answer{Err: err})
 		return
 	}
@@ -57,7 +56,11 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	fx.Writes = append(fx.Writes, record.Put(record.BucketMeta, record.KeyNextJob, record.Number(c.nextJob)))
 	c.whose.Add(js.Num, req.User)
 	c.quotas.Spend(req.User, c.now.Boot)
-	c.quotas.Accept(js.Num, req.User, claim, c.now.Boot/1e6)
+	held := places == nil && !alone && c.quotas.MustWait(req.User)
+	if !held {
+		js.Nice = c.quotas.NiceOf(req.User)
+	}
+	c.countTaken(&js, req.User, held)
 	if req.Key != "" {
 		c.keys.Add(key, js.Num, keys.Body(req.Meaning[:8]), &fx.Writes)
 	}
@@ -75,7 +78,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		})
 		return
 	}
-	c.pubs.Accept(publish.Job{Spec: js, Reason: reason, Key: key, Keyed: req.Key != "", Reply: reply})
+	c.pubs.Accept(publish.Job{Spec: js, Reason: reason, Key: key, Keyed: req.Key != "", Reply: reply, User: req.User, Held: held})
 }
 
 // admit says why a job cannot go to the federation, or nil. The state decides: what

@@ -28,7 +28,9 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 		return
 	}
 	c.reports.SendStarted()
+	c.setWindow(s)
 	if c.ticks%usageTicks == 0 {
+		c.renice()
 		c.usage.Report(fx)
 		c.lend.RepeatOwed()
 		c.writeUse(fx)

@@ -71,7 +71,8 @@ func (c *Core) countJournaled() {
 }
 
 func (c *Core) countOpenJob(js *command.JobSpec) {
-	c.quotas.Accept(js.Num, c.whose.UserOf(js.Num), claimOf(js), c.now.Boot/1e6)
+	p := c.pubs.Find(js.Num)
+	c.countTaken(js, c.whose.UserOf(js.Num), p != nil && p.Held)
 }
 
 // isOwn reports whether a job is at home or on its way to the queue.

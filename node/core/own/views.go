@@ -72,6 +72,9 @@ func (o *Jobs) pendingReason(p *publish.Job) string {
 	if p.Recovered && o.out.Incarnation() == 0 {
 		return "this site has it; whether it was published already is known once there is a quorum"
 	}
+	if p.Held {
+		return publish.Held
+	}
 	if o.alone() {
 		return publish.Unpublished
 	}

@@ -55,17 +55,17 @@ func (b *Book) AckTimedOut(fx *turn.Effects) {
 		if b.now.Wall.Sub(p.since) < Patience {
 			return
 		}
-		b.answerSite(p, fx)
+		b.answerSite(p, Unpublished, fx)
 	}
 }
 
-// answerSite acknowledges a group from the journal.
-func (b *Book) answerSite(p *publication, fx *turn.Effects) {
+// answerSite acknowledges a group from the journal, and says why it waits.
+func (b *Book) answerSite(p *publication, reason string, fx *turn.Effects) {
 	for i := range p.jobs {
 		p.jobs[i].Promised = true
 		b.reply(&p.jobs[i], node.Answer{
 			ID: command.JobID{Site: b.site, Num: p.jobs[i].Spec.Num}, State: fsm.Queued.String(),
-			Reason: Unpublished, Durability: node.DurableSite,
+			Reason: reason, Durability: node.DurableSite,
 		}, fx)
 	}
 }

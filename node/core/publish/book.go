@@ -25,6 +25,9 @@ type Job struct {
 	// Promised: a client was told that the job is durable here. Invariant: it
 	// then stays in the journal until the order has it.
 	Promised bool
+	// User is whose job it is, "" = the site's own. Held: it waits for its user's turn, and has not been sent.
+	User string
+	Held bool
 	// Recovered: an earlier life of the broker took it, and may have sent it.
 	Recovered bool
 	repeats   []func(node.Answer)
@@ -42,6 +45,9 @@ type publication struct {
 	after int64
 	// cancels are jobs whose owner cancelled them before they were published.
 	cancels []uint64
+	// shared is the group's record if others have jobs in it as well; nil: it has one of its own, of all its jobs.
+	shared *sharedRecord
+	at     int // in the line of its user, while it is held
 }
 
 // Book holds what is on its way.
@@ -52,9 +58,12 @@ type Book struct {
 	keys *keys.Book
 	// cancel cancels a job that is published now.
 	cancel func(num uint64, fx *turn.Effects)
+	// released is told of a held job that is to be published now, and returns how nice it is.
+	released func(*Job) uint32
+	lines    map[string]*line // of held jobs, by user
 
 	open []Job // of this turn, not yet in a group
-	// order holds the groups, oldest first.
+	// order holds the groups that are not held, oldest first.
 	order []*publication
 	byJob map[uint64]*publication
 	// nums are all of byJob, ascending.
@@ -85,13 +94,13 @@ const (
 )
 
 // NewBook returns the book of a site that publishes nothing yet. Jobs whose owner cancelled
-// them on their way are handed to cancel once they are published.
+// them on their way are handed to cancel once they are published; released is told of held jobs that are to be published.
 func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book,
-	cancel func(num uint64, fx *turn.Effects),
+	cancel func(num uint64, fx *turn.Effects), released func(*Job) uint32,
 ) Book {
 	return Book{
 		site: site, now: now, out: out, keys: k, cancel: cancel, byJob: map[uint64]*publication{},
-		most: maxWaitingBytes,
+		released: released, lines: map[string]*line{}, most: maxWaitingBytes,
 	}
 }
 
@@ -114,7 +123,7 @@ func (b *Book) Bytes() int { return b.bytes }
 func (b *Book) Limit(most int) { b.most = most }
 
 // Empty reports whether nothing is on its way.
-func (b *Book) Empty() bool { return len(b.open) == 0 && len(b.order) == 0 }
+func (b *Book) Empty() bool { return len(b.open) == 0 && len(b.byJob) == 0 }
 
 // Len returns how many jobs are in groups that the state does not have yet.
 func (b *Book) Len() int { return len(b.byJob) }
@@ -136,10 +145,14 @@ func (b *Book) Move(spec command.JobSpec) {
 // Cancel has a job cancelled right after it is published; false: it is in no group.
 func (b *Book) Cancel(num uint64) bool {
 	p := b.byJob[num]
-	if p != nil {
-		p.cancels = append(p.cancels, num)
+	if p == nil {
+		return false
 	}
-	return p != nil
+	if i := p.index(num); p.jobs[i].Held { // nobody waits for what is cancelled
+		p = b.take(p, i)
+	}
+	p.cancels = append(p.cancels, num)
+	return true
 }
 
 // IsSent reports whether a job is in a group: its command may have been sent.
@@ -147,8 +160,8 @@ func (b *Book) IsSent(num uint64) bool { return b.byJob[num] != nil }
 
 // SettledBelow returns the least number, below the given one, of a job on its way.
 func (b *Book) SettledBelow(settled uint64) uint64 {
-	for _, p := range b.order {
-		settled = min(settled, p.jobs[0].Spec.Num)
+	if len(b.nums) > 0 {
+		settled = min(settled, b.nums[0])
 	}
 	return settled
 }
@@ -156,7 +169,7 @@ func (b *Book) SettledBelow(settled uint64) uint64 {
 // Find returns a job that is on its way.
 func (b *Book) Find(num uint64) *Job {
 	if p := b.byJob[num]; p != nil {
-		return &p.jobs[num-p.jobs[0].Spec.Num]
+		return &p.jobs[p.index(num)]
 	}
 	for i := range b.open {
 		if b.open[i].Spec.Num == num {
@@ -176,16 +189,22 @@ func (b *Book) AddRepeat(num uint64, reply func(node.Answer)) bool {
 	return true
 }
 
+// index returns the place of one of the group's jobs.
+func (p *publication) index(num uint64) int { return int(num - p.jobs[0].Spec.Num) }
+
 // Journal binds the jobs accepted in this turn into groups, and has them synced before
-// anything is sent (architecture D5). Those of a site alone are acknowledged from the
-// journal.
+// anything is sent (architecture D5). Those of a site alone, and those that are held, are acknowledged
+// from the journal.
 func (b *Book) Journal(alone bool, fx *turn.Effects) {
 	jobs := b.open
 	b.open, b.openBytes = nil, 0
 	for _, p := range b.group(jobs, 0, fx) {
 		fx.Publishes = true
-		if alone {
-			b.answerSite(p, fx)
+		switch {
+		case alone:
+			b.answerSite(p, Unpublished, fx)
+		case p.jobs[0].Held:
+			b.answerSite(p, Held, fx)
 		}
 	}
 }
@@ -198,6 +217,12 @@ func (b *Book) group(jobs []Job, after int64, fx *turn.Effects) (groups []*publi
 		p := &publication{jobs: jobs[:n:n], since: b.now.Wall, after: after}
 		jobs = jobs[n:]
 		b.add(p)
+		if p.jobs[0].Held {
+			p.shared = &sharedRecord{first: p.jobs[0].Spec.Num, left: len(p.jobs)}
+			b.hold(p)
+		} else {
+			b.order = append(b.order, p)
+		}
 		fx.Writes = append(fx.Writes, record.Put(record.BucketPublishing, record.Number(p.jobs[0].Spec.Num),
 			b.encode(p)))
 		groups = append(groups, p)
@@ -207,22 +232,22 @@ func (b *Book) group(jobs []Job, after int64, fx *turn.Effects) (groups []*publi
 
 // groupSize returns how many of the first jobs make one command, which is never longer than
 // a command may be. Numbers within a group are without gaps: home runs and refusals
-// start a new one.
+// start a new one. Held jobs of a group are of one user and priority.
 func groupSize(jobs []Job) int {
 	size := 0
 	for i, j := range jobs {
 		size += j.Spec.SizeBound() // not its payload alone: lists of sites and selectors can be longer
 		gap := i > 0 && j.Spec.Num != jobs[i-1].Spec.Num+1
-		if i == maxJobs || gap || (i > 0 && size > maxBytes) {
+		if i == maxJobs || gap || i > 0 && !j.goesWith(&jobs[i-1]) || (i > 0 && size > maxBytes) {
 			return i
 		}
 	}
 	return len(jobs)
 }
 
+// add has the jobs of a group found by their numbers.
 func (b *Book) add(p *publication) {
 	b.enlist(p)
-	b.order = append(b.order, p)
 	for i := range p.jobs {
 		b.byJob[p.jobs[i].Spec.Num] = p
 		p.bytes += p.jobs[i].bytes()

@@ -28,7 +28,7 @@ func (b *Book) delist(p *publication) {
 	}
 }
 
-// remove takes a group out. It is nearly always the oldest: a site that was
+// remove takes a group out that was sent. It is nearly always the oldest: a site that was
 // alone may have hundreds of thousands, so nothing is moved then.
 func (b *Book) remove(p *publication) {
 	b.delist(p)

@@ -22,6 +22,7 @@ func (b *Book) Recover(j record.Reader) error {
 			p.jobs[i] = Job{Spec: submit.Jobs[i], Promised: true, Recovered: true}
 		}
 		b.add(p)
+		b.order = append(b.order, p)
 		return nil
 	})
 }

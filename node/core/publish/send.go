@@ -60,12 +60,13 @@ func (b *Book) send(groups []*publication, settled uint64) {
 // the jobs that were refused though they were promised.
 func (b *Book) handlePublished(p *publication, r command.Result, s turn.StateReader, fx *turn.Effects) (again []Job) {
 	b.remove(p)
+	if p.shared != nil {
+		b.handleShared(p, r, s, fx)
+		return nil
+	}
 	done := record.Tidy(record.BucketPublishing, record.Number(p.jobs[0].Spec.Num)) // a repeat is recognised
 	for i := range p.jobs {
-		code := r.Code
-		if code == command.OK && r.Jobs != nil {
-			code = r.Jobs[i]
-		}
+		code := codeOf(r, i)
 		if SubmitError(code) != nil && p.jobs[i].Promised {
 			again = append(again, p.jobs[i])
 			done.Lazy = false // its record goes with the commit that brings the next one
@@ -80,11 +81,22 @@ func (b *Book) handlePublished(p *publication, r command.Result, s turn.StateRea
 	return again
 }
 
+// codeOf returns what became of one of a group's jobs.
+func codeOf(r command.Result, i int) command.Code {
+	if r.Code == command.OK && r.Jobs != nil {
+		return r.Jobs[i]
+	}
+	return r.Code
+}
+
 // FullPause is the least time that a job that was promised waits when the queue is
 // full; at most it waits twice as long, so that many wait for the same moment.
 const FullPause = 5 * time.Second
 
+// whenFull returns when to ask again what a full queue refused now.
+func (b *Book) whenFull() int64 { return (b.now.Boot/int64(FullPause) + 2) * int64(FullPause) }
+
 // keepPromises journals refused jobs again that clients were told to be durable.
 func (b *Book) keepPromises(jobs []Job, fx *turn.Effects) {
-	b.group(jobs, (b.now.Boot/int64(FullPause)+2)*int64(FullPause), fx)
+	b.group(jobs, b.whenFull(), fx)
 }

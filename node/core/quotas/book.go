@@ -29,16 +29,20 @@ type job struct {
 	// looked is when it was looked at last, and missed since when nobody knows it, −1 = somebody does; both by the
 	// clock of Look.
 	looked, missed int64
+	queued         uint64 // tasks, when it was looked at last
+	nice           uint32
 }
 
 // user has open jobs, limits of its own, or a use that is not forgotten.
 type user struct {
+	name                   string
 	limits                 *node.UserLimits // nil: those of everybody
 	jobs                   int
 	tasks, milliCPU, bytes uint64
-	use                    use
-	rate                   rate
-	changed                bool // the journal does not have it so
+	share
+	use       use
+	rate      rate
+	unwritten bool // the journal does not have it so
 }
 
 // Book holds the users of one site. One goroutine has it, the core's.
@@ -48,6 +52,7 @@ type Book struct {
 	// jobs are the open ones in any order, next the one to be looked at next.
 	jobs []*job
 	next int
+	window
 	// spent is when the last job was taken.
 	spent int64
 }
@@ -58,7 +63,7 @@ func NewBook() Book { return Book{users: map[string]*user{}} }
 func (b *Book) user(name string) *user {
 	u := b.users[name]
 	if u == nil {
-		u = &user{}
+		u = &user{name: name, share: share{at: -1}}
 		b.users[name] = u
 	}
 	return u
@@ -109,17 +114,31 @@ func (b *Book) Spend(name string, now int64) {
 	}
 }
 
-// Accept counts a job that was taken, now being in milliseconds by the clock of Look.
-func (b *Book) Accept(num uint64, name string, c Claim, now int64) {
+// Accept counts a job that was taken and need not wait for its user's turn, with a nice value that NiceOf gave; now is
+// in milliseconds, by the clock of Look.
+func (b *Book) Accept(num uint64, name string, c Claim, nice uint32, now int64) {
 	if name == "" || c.Tasks == 0 {
 		return
 	}
-	j := &job{num: num, user: b.user(name), Claim: c, looked: now, missed: -1}
+	u := b.user(name)
+	u.add(c)
+	b.follow(&job{num: num, user: u, Claim: c, looked: now, missed: -1, queued: c.Tasks, nice: nice})
+}
+
+// add counts a job.
+func (u *user) add(c Claim) {
+	u.jobs++
+	u.tasks += c.Tasks
+	u.milliCPU += c.Tasks * c.MilliCPU
+	u.bytes += c.Bytes
+}
+
+// follow has a job looked at in its turn.
+func (b *Book) follow(j *job) {
 	b.jobs = append(b.jobs, j)
-	j.user.jobs++
-	j.user.tasks += c.Tasks
-	j.user.milliCPU += c.Tasks * c.MilliCPU
-	j.user.bytes += c.Bytes
+	j.user.queued += j.queued
+	j.user.nice = j.nice
+	b.changed(j.user)
 }
 
 // Restart forgets the open jobs: those that there are will be accepted again.
@@ -127,7 +146,9 @@ func (b *Book) Restart() {
 	b.jobs, b.next = nil, 0
 	for _, u := range b.users {
 		u.jobs, u.tasks, u.milliCPU, u.bytes = 0, 0, 0, 0
+		u.share = share{at: -1}
 	}
+	b.window = window{milliCPU: b.window.milliCPU}
 }
 
 // Set changes a user's limits, or those of everybody.
@@ -137,6 +158,9 @@ func (b *Book) Set(name string, c *node.UserLimitsChange) error {
 			b.every = node.UserLimits{}
 		}
 		b.every = c.Apply(b.every)
+		for _, u := range b.users {
+			b.changed(u)
+		}
 		return nil
 	}
 	if b.users[name] == nil && len(b.users) >= maxUsers {
@@ -153,14 +177,15 @@ func (b *Book) Set(name string, c *node.UserLimitsChange) error {
 		l := c.Apply(b.limitsOf(u))
 		u.limits = &l
 	}
-	u.changed = true
+	u.unwritten = true
+	b.changed(u)
 	return nil
 }
 
 // tidy drops users of whom there is nothing to know.
 func (b *Book) tidy() {
 	for name, u := range b.users {
-		if u.jobs == 0 && u.limits == nil && u.use.milliSeconds == 0 && !u.changed && u.rate.paid <= b.spent {
+		if u.jobs == 0 && u.limits == nil && u.use.milliSeconds == 0 && !u.unwritten && u.rate.paid <= b.spent {
 			delete(b.users, name)
 		}
 	}
@@ -173,7 +198,7 @@ func (b *Book) List(wall int64) []node.UserUse {
 	for name, u := range b.users {
 		u.use.decay(wall)
 		out = append(out, node.UserUse{
-			User: name, Limits: b.limitsOf(u), Own: u.limits != nil,
+			User: name, Limits: b.limitsOf(u), Own: u.limits != nil, Held: u.held,
 			Tasks: u.tasks, MilliCPU: u.milliCPU, Bytes: u.bytes, CoreSeconds: u.use.milliSeconds / 1000,
 		})
 	}

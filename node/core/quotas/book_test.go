@@ -21,7 +21,7 @@ func TestRefusalsNameTheQuota(t *testing.T) {
 	if err := b.Set(node.EveryUser, change); err != nil {
 		t.Fatal(err)
 	}
-	b.Accept(1, "alice", Claim{Tasks: 4, MilliCPU: 1000, Bytes: 60}, 0)
+	b.Accept(1, "alice", Claim{Tasks: 4, MilliCPU: 1000, Bytes: 60}, 0, 0)
 	for _, c := range []struct {
 		claim Claim
 		quota string
@@ -67,7 +67,7 @@ func TestRefusalsNameTheQuota(t *testing.T) {
 // half-life.
 func TestUseIsWhatRuns(t *testing.T) {
 	b := NewBook()
-	b.Accept(1, "alice", Claim{Tasks: 3, MilliCPU: 2000}, 0)
+	b.Accept(1, "alice", Claim{Tasks: 3, MilliCPU: 2000}, 0, 0)
 	for now := int64(0); now <= 10_000; now += 100 {
 		b.Look(10, Moment{now, 1 + now}, func(uint64) (fsm.Counts, bool) {
 			return fsm.Counts{fsm.Running: 2, fsm.Queued: 1}, true
@@ -85,7 +85,7 @@ func TestUseIsWhatRuns(t *testing.T) {
 // TestJobsUnderWayAreCounted: a job that nobody knows for a moment is on its way, for longer it is gone.
 func TestJobsUnderWayAreCounted(t *testing.T) {
 	b := NewBook()
-	b.Accept(1, "alice", Claim{Tasks: 1}, 0)
+	b.Accept(1, "alice", Claim{Tasks: 1}, 0, 0)
 	gone := func(uint64) (fsm.Counts, bool) { return fsm.Counts{}, false }
 	b.Look(1, Moment{1, 1}, gone)
 	b.Look(1, Moment{forgetAfter, 1}, gone)
@@ -163,7 +163,7 @@ func TestCountsAreThoseOfOpenJobs(t *testing.T) {
 				}
 				if b.Admit(user, c, 0) == nil {
 					next++
-					b.Accept(next, user, c, 0)
+					b.Accept(next, user, c, 0, 0)
 					jobs[next] = &open{user, c, uint32(c.Tasks)}
 				}
 			case 2:
@@ -176,7 +176,7 @@ func TestCountsAreThoseOfOpenJobs(t *testing.T) {
 				b.Restart()
 				for num := range next + 1 {
 					if j := jobs[num]; j != nil {
-						b.Accept(num, j.user, j.Claim, 0)
+						b.Accept(num, j.user, j.Claim, 0, 0)
 					}
 				}
 			}
@@ -215,7 +215,7 @@ func TestLimitsAndUseOutliveTheBroker(t *testing.T) {
 		}
 	}
 	_ = b.Set("bob", &node.UserLimitsChange{Clear: true})
-	b.Accept(1, "carol", Claim{Tasks: 1, MilliCPU: 1000}, 0)
+	b.Accept(1, "carol", Claim{Tasks: 1, MilliCPU: 1000}, 0, 0)
 	b.Look(1, Moment{5000, 5000}, func(uint64) (fsm.Counts, bool) { return fsm.Counts{fsm.Running: 1}, true })
 	var writes []record.Write
 	b.WriteUser(node.EveryUser, &writes)
@@ -247,7 +247,7 @@ func BenchmarkAdmitAmongAMillion(b *testing.B) {
 		names[i] = fmt.Sprint("user-", i)
 	}
 	for num := range uint64(1_000_000) {
-		book.Accept(num, names[num%1000], Claim{1, 1000, 40}, 0)
+		book.Accept(num, names[num%1000], Claim{1, 1000, 40}, 0, 0)
 	}
 	waits := func(uint64) (fsm.Counts, bool) { return fsm.Counts{fsm.Queued: 1}, true }
 	for n := 0; b.Loop(); n++ {

@@ -42,7 +42,7 @@ func (b *Book) look(j *job, at Moment, c fsm.Counts, known bool) (over bool) {
 		left = min(openTasks(&c), j.Tasks)
 		if n := uint64(c[fsm.Running]); n > 0 {
 			j.user.use.charge(n*j.MilliCPU, at.Now-j.looked, at.Wall)
-			j.user.changed = true
+			j.user.unwritten = true
 		}
 	case j.missed < 0:
 		j.missed = at.Now
@@ -51,9 +51,15 @@ func (b *Book) look(j *job, at Moment, c fsm.Counts, known bool) (over bool) {
 		left = j.Tasks
 	}
 	j.looked = at.Now
+	if known {
+		b.setQueued(j, min(uint64(c[fsm.Queued]), left))
+	} else if left == 0 {
+		b.setQueued(j, 0)
+	}
 	j.user.tasks -= j.Tasks - left
 	j.user.milliCPU -= (j.Tasks - left) * j.MilliCPU
 	j.Tasks = left
+	b.changed(j.user)
 	if left > 0 {
 		return false
 	}

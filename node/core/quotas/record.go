@@ -24,7 +24,7 @@ func (b *Book) WriteUser(name string, writes *[]record.Write) {
 		return
 	}
 	u := b.users[name]
-	u.changed = false
+	u.unwritten = false
 	if u.limits == nil && u.use.milliSeconds == 0 {
 		*writes = append(*writes, record.Remove(record.BucketQuotas, []byte(name)))
 		return
@@ -40,7 +40,7 @@ func (b *Book) WriteUser(name string, writes *[]record.Write) {
 // Write has all users written of whom something has changed since.
 func (b *Book) Write(writes *[]record.Write) {
 	for name, u := range b.users {
-		if u.changed {
+		if u.unwritten {
 			b.WriteUser(name, writes)
 		}
 	}

@@ -25,6 +25,7 @@ type StateReader interface {
 	Admits(site string, spec *command.JobSpec) command.Code
 	node.QuotaReader
 	Queue() []fsm.QueueView
+	Lent() int64
 	Params() command.Params
 	Site(name string) (fsm.SiteView, bool)
 }

@@ -20,27 +20,31 @@ func userQuotasCommand(a *cli.App) *cobra.Command {
 		func(w io.Writer, l wire.List[wire.UserQuota]) { showUserQuotas(w, l.Items) })
 	cmd.Long = `Show what the site's users use of their quotas: all to the operator, to a user
 the own. They count jobs that have not ended; a job beyond one is refused (exit
-code 5). CORE-HOURS is what the user's tasks have run, of which each week half
+code 5). HELD are the tasks that wait at the site for their user's turn: who has
+used least in relation to its shares is next. CORE-HOURS is what the user's tasks have run, of which each week half
 is forgotten. The line * has the limits of users that have none of their own.`
 	return cmd
 }
 
 func setUserQuotaCommand(a *cli.App) *cobra.Command {
 	var (
-		tasks, milliCPU, bytes, jobs uint64
+		tasks, milliCPU, bytes, jobs, shares uint64
 
 		clearOwn bool
 		user     string
 	)
 	cmd := cli.ShowCommand(a, "set USER", "Change the quotas of a user of the site",
 		"  cloudshare quota set alice --tasks 1000\n  cloudshare quota set '*' --tasks 5000 --milli-cpu 64000\n"+
-			"  cloudshare quota set alice --clear",
+			"  cloudshare quota set alice --shares 3\n  cloudshare quota set alice --clear",
 		func(cmd *cobra.Command, c *client.Client) (wire.UserQuota, error) {
 			in := wire.UserLimitsRequest{Clear: clearOwn}
 			for name, f := range map[string]struct {
 				to    **uint64
 				value *uint64
-			}{"tasks": {&in.Tasks, &tasks}, "milli-cpu": {&in.MilliCPU, &milliCPU}, "bytes": {&in.Bytes, &bytes}, "jobs-per-minute": {&in.JobsPerMinute, &jobs}} {
+			}{
+				"tasks": {&in.Tasks, &tasks}, "milli-cpu": {&in.MilliCPU, &milliCPU}, "bytes": {&in.Bytes, &bytes},
+				"jobs-per-minute": {&in.JobsPerMinute, &jobs}, "shares": {&in.Shares, &shares},
+			} {
 				if cmd.Flags().Changed(name) {
 					*f.to = f.value
 				}
@@ -67,18 +71,19 @@ operator may.`
 	f.Uint64Var(&milliCPU, "milli-cpu", 0, "thousandths of cores that these may need")
 	f.Uint64Var(&bytes, "bytes", 0, "bytes of jobs that have not ended: commands, environments and lists")
 	f.Uint64Var(&jobs, "jobs-per-minute", 0, "jobs that are taken in a minute; all may come at once")
+	f.Uint64Var(&shares, "shares", 0, "of the site's turns, in relation to other users; 0 is 1")
 	f.BoolVar(&clearOwn, "clear", false, "forget the user's own limits first: those of '*' hold again")
 	return cmd
 }
 
 func showUserQuotas(w io.Writer, list []wire.UserQuota) {
-	cli.Row(w, "USER", "LIMITS", "TASKS", "MILLI-CPU", "BYTES", "JOBS/MIN", "CORE-HOURS")
+	cli.Row(w, "USER", "LIMITS", "SHARES", "TASKS", "HELD", "MILLI-CPU", "BYTES", "JOBS/MIN", "CORE-HOURS")
 	for _, q := range list {
 		limits := "of *"
 		if q.Own || q.User == "*" {
 			limits = "own"
 		}
-		cli.Row(w, q.User, limits, used(q.Tasks, q.Limits.Tasks), used(q.MilliCPU, q.Limits.MilliCPU),
+		cli.Row(w, q.User, limits, max(q.Limits.Shares, 1), used(q.Tasks, q.Limits.Tasks), q.Held, used(q.MilliCPU, q.Limits.MilliCPU),
 			used(q.Bytes, q.Limits.Bytes), rateOf(q.Limits), fmt.Sprintf("%.2f", float64(q.CoreSeconds)/3600))
 	}
 }

@@ -1,0 +1,216 @@
+package quotas
+
+import (
+	"cmp"
+	"container/heap"
+	"math/bits"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
+
+const (
+	// aheadSeconds is for how long each core that a user has open is taken to run on, when users are compared whose
+	// jobs wait: of two that have used nothing, the one with less in the queue is next.
+	aheadSeconds = 60
+	// partsOfWindow: a user fills at most one of so many parts of the window, whatever it has open, so that one whose
+	// tasks fit no machine, or whose job is an array, keeps nobody else from publishing.
+	partsOfWindow = 4
+)
+
+// share is what decides when a user's jobs are published, and before whose they start.
+type share struct {
+	// heldJobs wait at this site for their user's turn: held tasks, which need heldCPU thousandths of cores.
+	heldJobs      int
+	held, heldCPU uint64
+	queued        uint64 // tasks of its other jobs, as they were looked at
+	nice          uint32 // of the job that was published last
+	counted       uint64 // of what it has open, in the window
+	key           uint64 // its place in turns
+	at            int    // in turns, −1 = it is not there
+}
+
+// window bounds what users' jobs that are published may need.
+type window struct {
+	milliCPU uint64 // 0: nothing is to be published
+	used     uint64 // Invariant: the sum of all users' counted
+	turns    turns
+	// uneven: not all jobs have their user's nice value yet.
+	uneven bool
+}
+
+// turns is a heap of the users with held jobs: who has used least of its shares first.
+type turns []*user
+
+func (t turns) Len() int { return len(t) }
+
+func (t turns) Less(i, k int) bool {
+	return cmp.Or(cmp.Compare(t[i].key, t[k].key), cmp.Compare(t[i].name, t[k].name)) < 0
+}
+func (t turns) Swap(i, k int) { t[i], t[k] = t[k], t[i]; t[i].at, t[k].at = i, k }
+func (t *turns) Push(x any)   { u := x.(*user); u.at = len(*t); *t = append(*t, u) }
+
+func (t *turns) Pop() any {
+	last := len(*t) - 1
+	u := (*t)[last]
+	(*t)[last], *t, u.at = nil, (*t)[:last], -1
+	return u
+}
+
+// published returns how many thousandths of cores the user's jobs need that do not wait for its turn.
+func (u *user) published() uint64 { return u.milliCPU - u.heldCPU }
+
+// changed brings the window in line with what a user has open, has used and may use.
+func (b *Book) changed(u *user) {
+	counted := min(u.published(), b.window.milliCPU/partsOfWindow)
+	b.window.used += counted - u.counted
+	u.counted = counted
+	u.key = (u.use.milliSeconds + u.published()*aheadSeconds) / b.sharesOf(u)
+	switch {
+	case u.heldJobs > 0 && u.at < 0:
+		heap.Push(&b.window.turns, u)
+	case u.heldJobs == 0 && u.at >= 0:
+		heap.Remove(&b.window.turns, u.at)
+	case u.at >= 0:
+		heap.Fix(&b.window.turns, u.at)
+	}
+}
+
+func (b *Book) sharesOf(u *user) uint64 { return max(b.limitsOf(u).Shares, 1) }
+
+// SetWindow says how many thousandths of cores the users' published jobs may need together; 0: nothing is published.
+func (b *Book) SetWindow(milliCPU uint64) {
+	if milliCPU == b.window.milliCPU {
+		return
+	}
+	b.window.milliCPU = milliCPU
+	for _, u := range b.users {
+		b.changed(u)
+	}
+}
+
+// MustWait reports whether a job that the user submits now has to wait for the user's turn.
+func (b *Book) MustWait(name string) bool {
+	if name == "" {
+		return false
+	}
+	u := b.users[name]
+	if u == nil {
+		u = &user{}
+	}
+	return u.heldJobs > 0 || !b.mayPublish(u)
+}
+
+// mayPublish reports whether there is room in the window for one more job of a user. Who has none open always may.
+func (b *Book) mayPublish(u *user) bool {
+	w := b.window.milliCPU
+	return w > 0 && (u.published() == 0 || u.published() < w && b.window.used < w)
+}
+
+// Hold counts a job that waits for its user's turn.
+func (b *Book) Hold(name string, c Claim) {
+	u := b.user(name)
+	u.add(c)
+	u.heldJobs++
+	u.held += c.Tasks
+	u.heldCPU += c.Tasks * c.MilliCPU
+	b.changed(u)
+}
+
+// Release counts a held job as published, and returns how nice it is to be.
+func (b *Book) Release(num uint64, name string, c Claim, now int64) (nice uint32) {
+	u := b.user(name)
+	u.heldJobs--
+	u.held -= c.Tasks
+	u.heldCPU -= c.Tasks * c.MilliCPU
+	nice = b.NiceOf(name)
+	b.follow(&job{num: num, user: u, Claim: c, looked: now, missed: -1, queued: c.Tasks, nice: nice})
+	return nice
+}
+
+// Next returns the user whose held job is to be published next, "" if there is no room for any. The decision is by the
+// least use in relation to the user's shares, of those that may publish.
+func (b *Book) Next() string {
+	var best *user
+	for i, u := range b.window.turns {
+		if b.mayPublish(u) && (best == nil || b.window.turns.Less(i, best.at)) {
+			best = u
+		}
+		if i == 0 && best != nil { // as nearly always: nobody is before it
+			break
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return best.name
+}
+
+// NiceOf returns how nice a user's job is that is published now: as the user's others in the queue, or by its use.
+func (b *Book) NiceOf(name string) uint32 {
+	u := b.users[name]
+	switch {
+	case u == nil:
+		return 0
+	case u.queued > 0:
+		return u.nice
+	}
+	return b.niceNow(u)
+}
+
+// niceNow returns how nice a user's jobs should be: the use in relation to the shares, in sixteen steps each time it
+// doubles, so that users with about the same take turns and a change is not ordered each time that something ran.
+func (b *Book) niceNow(u *user) uint32 {
+	seconds := u.use.milliSeconds / 1000 / b.sharesOf(u)
+	if seconds == 0 {
+		return 0
+	}
+	n := bits.Len64(seconds)
+	return uint32(n-1)*16 + uint32(seconds<<(64-n)>>59&15) + 1
+}
+
+// setQueued notes how many of a job's tasks wait in the queue.
+func (b *Book) setQueued(j *job, n uint64) {
+	j.user.queued += n - j.queued
+	j.queued = n
+}
+
+// Renice returns up to most jobs that are to have another nice value, because their users would otherwise not be served
+// in the order of their use. While one user alone has tasks in the queue there is no such order.
+func (b *Book) Renice(most int) (out []command.Nice) {
+	if !b.window.uneven && b.isInOrder() {
+		return nil
+	}
+	b.window.uneven = false
+	for _, j := range b.jobs {
+		nice := b.niceNow(j.user)
+		if j.nice == nice || j.queued == 0 {
+			continue
+		}
+		if len(out) == most {
+			b.window.uneven = true
+			break
+		}
+		j.nice, j.user.nice = nice, nice
+		out = append(out, command.Nice{Num: j.num, Nice: nice})
+	}
+	return out
+}
+
+// isInOrder reports whether the users' nice values are in the order of their use. Equal use has no order.
+func (b *Book) isInOrder() bool {
+	type rank struct{ now, said uint32 }
+	var ranks []rank
+	for _, u := range b.users {
+		if u.queued > 0 {
+			ranks = append(ranks, rank{b.niceNow(u), u.nice})
+		}
+	}
+	slices.SortFunc(ranks, func(x, y rank) int { return cmp.Or(cmp.Compare(x.now, y.now), cmp.Compare(x.said, y.said)) })
+	for i := 1; i < len(ranks); i++ {
+		if ranks[i-1].now < ranks[i].now && ranks[i-1].said >= ranks[i].said {
+			return false
+		}
+	}
+	return true
+}

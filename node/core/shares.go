@@ -1,0 +1,76 @@
+package core
+
+import (
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/core/publish"
+)
+
+const (
+	// windowPerCore is how much of its users' work a site publishes for each core that the federation lends: all of
+	// them are busy, and as much waits.
+	windowPerCore = 2
+	// minWindow is the window where next to nothing is lent: what waits then shows what is wanted.
+	minWindow = 16_000
+	// maxReleases bounds the held jobs that one turn publishes.
+	maxReleases = 4096
+	// maxRenices bounds the jobs whose nice value changes at once.
+	maxRenices = 10 * command.MaxReports
+)
+
+// countTaken counts a job of a user.
+func (c *Core) countTaken(js *command.JobSpec, user string, held bool) {
+	switch {
+	case user == "":
+	case held:
+		c.quotas.Hold(user, claimOf(js))
+	default:
+		c.quotas.Accept(js.Num, user, claimOf(js), js.Nice, c.now.Boot/1e6)
+	}
+}
+
+// released counts a held job as published, and says how nice it is.
+func (c *Core) released(p *publish.Job) uint32 {
+	return c.quotas.Release(p.Spec.Num, p.User, claimOf(&p.Spec), c.now.Boot/1e6)
+}
+
+// publishHeld publishes held jobs, as far as the window has room, in the order of their users' shares.
+func (c *Core) publishHeld() {
+	for range maxReleases {
+		user := c.quotas.Next()
+		if user == "" || !c.pubs.Release(user) {
+			return
+		}
+	}
+}
+
+// holdRecovered has what an earlier life of this broker took and did not publish wait for its user's turn again.
+func (c *Core) holdRecovered(s StateReader) {
+	c.setWindow(s)
+	c.pubs.HoldRecovered(c.whose.UserOf, func(num uint64) bool {
+		id := command.JobID{Site: c.site, Num: num}
+		_, ok := s.Job(id)
+		return ok || s.Retired(id)
+	})
+}
+
+// setWindow brings the window in line with what the federation lends.
+func (c *Core) setWindow(s StateReader) {
+	c.quotas.SetWindow(uint64(max(windowPerCore*s.Lent(), minWindow)))
+}
+
+// renice has users' jobs served in the order of their use.
+func (c *Core) renice() {
+	if c.renicing {
+		return
+	}
+	jobs := c.quotas.Renice(maxRenices)
+	for len(jobs) > 0 {
+		n := min(len(jobs), command.MaxReports)
+		c.renicing = true
+		last := n == len(jobs)
+		c.out.Add(&command.Renice{Jobs: jobs[:n]}, func(command.Result, StateReader, *Effects) {
+			c.renicing = c.renicing && !last
+		})
+		jobs = jobs[n:]
+	}
+}

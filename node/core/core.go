@@ -76,13 +76,15 @@ type Core struct {
 	quotas  quotas.Book
 	// renicing: how nice jobs are is being ordered.
 	renicing bool
-	home     homejobs.Book
-	usage    usage.Book
-	pubs     publish.Book
-	own      own.Jobs
-	cancels  cancelBook
-	lend     lend.Book
-	changes  changes
+	// leastWindow of its users' published jobs, in thousandths of cores, whatever the federation lends.
+	leastWindow int64
+	home        homejobs.Book
+	usage       usage.Book
+	pubs        publish.Book
+	own         own.Jobs
+	cancels     cancelBook
+	lend        lend.Book
+	changes     changes
 
 	// expelled: the state says that this incarnation is lost; foreign attempts
 	// are ended before the site registers again.
@@ -101,7 +103,7 @@ type Core struct {
 // New returns the core of a site that has no handlers yet and knows nothing.
 func New(site string, limits node.Exposure) *Core {
 	c := &Core{
-		site: site, nextJob: 1, out: turn.NewOutbox(site), keys: keys.NewBook(),
+		site: site, nextJob: 1, leastWindow: leastWindow, out: turn.NewOutbox(site), keys: keys.NewBook(),
 		whose: whose.NewBook(), quotas: quotas.NewBook(),
 		returned: map[executor.ID]bool{}, tallies: trouble.NewTallies(), troubles: trouble.NewTroubles(),
 	}

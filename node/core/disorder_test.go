@@ -128,7 +128,8 @@ func (d *disorder) submit(t *rapid.T) {
 	if p.never {
 		onLoss = "never"
 	}
-	s.submit(fmt.Sprintf(`{"command":["true"],"count":%d,"resources":{"cpu":%d},"retry":{"max_attempts":%d,"on_loss":%q}}`,
+	user := rapid.SampledFrom([]string{"", "alice", "bob"}).Draw(t, "user")
+	s.submitBy(user, fmt.Sprintf(`{"command":["true"],"count":%d,"resources":{"cpu":%d},"retry":{"max_attempts":%d,"on_loss":%q}}`,
 		p.count, rapid.IntRange(1, 2).Draw(t, "cpu"), rapid.IntRange(1, 3).Draw(t, "attempts"), onLoss), "")
 	d.jobs = append(d.jobs, p)
 }

@@ -125,7 +125,7 @@ func (s *rigSite) reopen() (held, lost []command.AttemptRef) {
 	s.pending = nil
 	s.core = New(s.name, node.DefaultExposure())
 	s.core.bounds.SetGuard("local", s.guard)
-	s.core.now = s.rig.clock()
+	s.core.now, s.core.leastWindow = s.rig.clock(), 1000
 	s.core.Capacity(CapacityEvent{"local", []executor.Machine{s.machine()}})
 	var found []executor.State
 	for id, task := range s.running {
@@ -273,7 +273,10 @@ func (r *rig) settle() {
 }
 
 // submit sends a spec to the site's broker, without ordering anything.
-func (s *rigSite) submit(json string, key string) int {
+func (s *rigSite) submit(json string, key string) int { return s.submitBy("", json, key) }
+
+// submitBy is submit by a user.
+func (s *rigSite) submitBy(user, json, key string) int {
 	s.rig.t.Helper()
 	spec, err := jobspec.ParseSpec([]byte(json))
 	if err != nil {
@@ -281,7 +284,7 @@ func (s *rigSite) submit(json string, key string) int {
 	}
 	i := len(s.answers)
 	s.answers = append(s.answers, node.Answer{Err: fmt.Errorf("unanswered")})
-	req := node.Request{Spec: spec, Key: key}
+	req := node.Request{Spec: spec, Key: key, User: user}
 	req.Meaning = spec.Meaning()
 	s.turn(SubmitEvent{Reqs: []node.Request{req}, Reply: func(_ int, a node.Answer) { s.answers[i] = a }})
 	return i

@@ -9,8 +9,8 @@ const (
 	// windowPerCore is how much of its users' work a site publishes for each core that the federation lends: all of
 	// them are busy, and as much waits.
 	windowPerCore = 2
-	// minWindow is the window where next to nothing is lent: what waits then shows what is wanted.
-	minWindow = 16_000
+	// leastWindow is the window where next to nothing is lent: what waits then shows what is wanted.
+	leastWindow = 16_000
 	// maxReleases bounds the held jobs that one turn publishes.
 	maxReleases = 4096
 	// maxRenices bounds the jobs whose nice value changes at once.
@@ -55,7 +55,7 @@ func (c *Core) holdRecovered(s StateReader) {
 
 // setWindow brings the window in line with what the federation lends.
 func (c *Core) setWindow(s StateReader) {
-	c.quotas.SetWindow(uint64(max(windowPerCore*s.Lent(), minWindow)))
+	c.quotas.SetWindow(uint64(max(windowPerCore*s.Lent(), c.leastWindow)))
 }
 
 // renice has users' jobs served in the order of their use.

@@ -216,12 +216,12 @@ func (b *Book) group(jobs []Job, after int64, fx *turn.Effects) (groups []*publi
 		n := groupSize(jobs)
 		p := &publication{jobs: jobs[:n:n], since: b.now.Wall, after: after}
 		jobs = jobs[n:]
-		b.add(p)
 		if p.jobs[0].Held {
 			p.shared = &sharedRecord{first: p.jobs[0].Spec.Num, left: len(p.jobs)}
+			b.add(p)
 			b.hold(p)
 		} else {
-			b.order = append(b.order, p)
+			b.queue(p)
 		}
 		fx.Writes = append(fx.Writes, record.Put(record.BucketPublishing, record.Number(p.jobs[0].Spec.Num),
 			b.encode(p)))
@@ -243,6 +243,12 @@ func groupSize(jobs []Job) int {
 		}
 	}
 	return len(jobs)
+}
+
+// queue puts a group at the end of what is to be sent.
+func (b *Book) queue(p *publication) {
+	b.add(p)
+	b.order = append(b.order, p)
 }
 
 // add has the jobs of a group found by their numbers.

@@ -133,8 +133,7 @@ func (b *Book) handleShared(p *publication, r command.Result, s turn.StateReader
 		}
 		if refused {
 			again := &publication{jobs: p.jobs[from:to:to], since: b.now.Wall, after: b.whenFull(), shared: p.shared}
-			b.add(again)
-			b.order = append(b.order, again)
+			b.queue(again)
 		}
 		from = to
 	}

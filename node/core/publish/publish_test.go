@@ -103,7 +103,7 @@ func TestSharedCommandTellsEachGroup(t *testing.T) {
 	r := newRig()
 	var got [2]node.Answer
 	for i := range got {
-		r.add(&publication{since: r.now.Wall, jobs: []Job{{
+		r.queue(&publication{since: r.now.Wall, jobs: []Job{{
 			Spec: command.JobSpec{
 				Num: uint64(10 * (i + 1)), Count: 1, Need: command.Resources{MilliCPU: 1000},
 				MaxAttempts: 1,
@@ -126,7 +126,7 @@ func alonePublications(n int) *rig {
 	r := newRig()
 	for i := range uint64(n) {
 		job := Job{Spec: command.JobSpec{Num: i + 1, Count: 1, Payload: []byte("{}")}, Promised: true}
-		r.add(&publication{jobs: []Job{job}, since: r.now.Wall})
+		r.queue(&publication{jobs: []Job{job}, since: r.now.Wall})
 	}
 	r.publish(uint64(n) + 1)
 	return r

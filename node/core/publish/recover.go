@@ -21,8 +21,7 @@ func (b *Book) Recover(j record.Reader) error {
 		for i := range submit.Jobs {
 			p.jobs[i] = Job{Spec: submit.Jobs[i], Promised: true, Recovered: true}
 		}
-		b.add(p)
-		b.order = append(b.order, p)
+		b.queue(p)
 		return nil
 	})
 }

@@ -96,7 +96,7 @@ func testLogger() zerolog.Logger {
 func (c *cluster) config(site string, m coord.Machine) Config {
 	cfg := Config{
 		Config: facade.Config{
-			Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
+			Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site),
 			Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks,
 			Net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn,
 				error,
@@ -122,6 +122,7 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 		cfg.Listen = addr
 		return cfg
 	}
+	cfg.Listen = freeAddr(c.t)
 	if running := c.running(); len(running) == 0 {
 		cfg.Bootstrap, cfg.Federation = true, c.fed
 	} else {

@@ -45,7 +45,8 @@ func (g *guarded) create(role access.Role, until time.Time) string {
 	return text
 }
 
-// expired returns a token whose time is over. One that is over before it is made is refused: then a longer life follows.
+// expired returns a token whose time is over. One that is over before it is made is refused: then a longer life
+// follows.
 func (g *guarded) expired() string {
 	g.t.Helper()
 	for life := 10 * time.Millisecond; ; life *= 4 {

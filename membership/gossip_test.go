@@ -146,7 +146,8 @@ func TestCloseAndLeave(t *testing.T) {
 	c.awaitState("b", Left)
 }
 
-// The figure that the LAN profile promises, and what the machine stood still meanwhile; the test log has the measured one.
+// The figure that the LAN profile promises, and what the machine stood still meanwhile; the test log has the measured
+// one.
 func TestDeathIsSeenSoonOnLAN(t *testing.T) {
 	t.Parallel()
 	lan := func(cfg *Config) { cfg.timing = nil }

@@ -13,8 +13,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
-// cutOff has a site's state be as old as after so long without contact. Tests that look at its words take hours, which no
-// busy machine adds.
+// cutOff has a site's state be as old as after so long without contact. Tests that look at its words take hours,
+// which no busy machine adds.
 func (s *testSite) cutOff(age time.Duration) {
 	s.group.Cut(s.name)
 	for { // a renewal under way may still end

@@ -495,7 +495,8 @@ func workGoesOn(t *testing.T, g *group) {
 	}
 	g.propose(c, "and on")
 	// Of an idle log one comes now and then, as long as the proposal takes.
-	if end, _ := a.m.view(); end.Term == after.Term && int64(end.Idle-after.Idle) > toil/2+int64(end.Elapsed-after.Elapsed)/100 {
+	end, _ := a.m.view()
+	if end.Term == after.Term && int64(end.Idle-after.Idle) > toil/2+(end.Elapsed-after.Elapsed)/100 {
 		t.Errorf("%d empty entries follow when no work is left", end.Idle-after.Idle)
 	}
 	g.awaitSameEntry(a, b, c)

@@ -29,7 +29,8 @@ func TestTrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := relay.NoCalls(lead.raft.CurrentTerm(), len(batch.Commands))
-		if err := lead.raft.ApplyLog(raft.Log{Data: b, Extensions: h.Append(nil)}, coordtest.Patience).Error(); err != nil {
+		log := raft.Log{Data: b, Extensions: h.Append(nil)}
+		if err := lead.raft.ApplyLog(log, coordtest.Patience).Error(); err != nil {
 			t.Fatal(err)
 		}
 	}

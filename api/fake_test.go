@@ -399,7 +399,7 @@ func serve(t *testing.T, f *fakeBroker, cfg Config) *Server {
 	peerAddrs.Store(s, l.Addr().String())
 	t.Cleanup(func() {
 		peerAddrs.Delete(s)
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)

@@ -44,7 +44,7 @@ func streamEnds(lines *bufio.Scanner) bool {
 	select {
 	case <-over:
 		return true
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		return false
 	}
 }

@@ -149,7 +149,7 @@ func TestSearchIsBounded(t *testing.T) {
 		sites = append(sites, at)
 	}
 	anywhere(asked, sites...)
-	s := serve(t, asked, Config{PeerTimeout: 300 * time.Millisecond})
+	s := serve(t, asked, Config{PeerTimeout: 2 * time.Second})
 	res := request1(t, limit(t), "GET", "http://"+s.Addr()+earlier, "", nil)
 	var p wire.Problem
 	if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
@@ -229,7 +229,7 @@ func TestFoundLogIsStreamed(t *testing.T) {
 	asked, _ := member(t, "site-1", Config{})
 	has, at := member(t, "site-2", Config{})
 	anywhere(asked, at)
-	s := serve(t, asked, Config{PeerTimeout: 200 * time.Millisecond})
+	s := serve(t, asked, Config{})
 	feed, closed := follow(has)
 	res := request1(t, limit(t), "GET", "http://"+s.Addr()+earlier+"&follow=true", "", nil)
 	for range 2 {

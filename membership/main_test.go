@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if err := leaked(5 * time.Second); err != nil && code == 0 {
+	if err := leaked(time.Minute); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
@@ -77,7 +77,7 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 // await waits for a line that contains with.
 func (l *logBuffer) await(t *testing.T, with string) []string {
 	t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		l.mu.Lock()
 		if l.wrote == nil {
@@ -146,7 +146,7 @@ func (n *node) member(site string) (Member, bool) {
 // await waits, event by event, until the site is seen so.
 func (n *node) await(site string, so func(Member) bool) Member {
 	n.test.Helper()
-	timeout := time.After(15 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		if m, ok := n.member(site); ok && so(m) {
 			return m

@@ -7,8 +7,11 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 )
 
 // TestNameThatIsFoundLater: a site whose own name nobody knows starts, says so, and is
@@ -55,15 +58,14 @@ func TestNameThatIsNeverFound(t *testing.T) {
 	}
 }
 
+// freePort is one that nobody else takes, neither now nor while a site that had it is away.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ensemble.FreePorts("127.0.0.1", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return strconv.Itoa(port)
 }
 
 // TestMisdialed: who takes the port for another one is told at once.

@@ -101,9 +101,26 @@ func TestPartitionHeals(t *testing.T) {
 }
 
 // Two of three cannot reach each other, but the third reaches both: nobody
-// dies, since probes go around.
+// dies, since probes go around. A death beside which the machine stood still
+// says nothing: then it is tried again.
 func TestOneCutLinkKillsNobody(t *testing.T) {
 	t.Parallel()
+	for range 20 {
+		late := watchLateness(t)
+		died := cutOneLink(t)
+		if stood := late.sum(); died == nil || stood < lateEnough {
+			if died != nil {
+				t.Errorf("somebody thinks %+v; the machine stood still for %v", *died, stood)
+			}
+			return
+		}
+	}
+	t.Log("the machine stands still too often to tell")
+}
+
+// cutOneLink returns whom another one took for dead, nil if nobody did.
+func cutOneLink(t *testing.T) *Member {
+	t.Helper()
 	net := newCuts()
 	lan := func(cfg *Config) { net.config(cfg); cfg.timing = nil }
 	a := open(t, "a", lan)
@@ -119,14 +136,14 @@ func TestOneCutLinkKillsNobody(t *testing.T) {
 		select {
 		case ev := <-b.Events():
 			if ev.Member.State == Dead {
-				t.Fatalf("b thinks %+v", ev.Member)
+				return &ev.Member
 			}
 		case ev := <-c.Events():
 			if ev.Member.State == Dead {
-				t.Fatalf("c thinks %+v", ev.Member)
+				return &ev.Member
 			}
 		case <-enough:
-			return
+			return nil
 		}
 	}
 }

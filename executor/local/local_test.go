@@ -41,6 +41,7 @@ func suite(change func(*Config)) executortest.Factory {
 		t.Cleanup(func() { awaitSupervisors(t, cfg.Dir) })
 		return executortest.Env{
 			Site: cfg.Site, Grace: cfg.Grace, Break: breakForks,
+			Slack: 3 * time.Second, // a supervisor is a process of the test program, slow to start beside others
 			Open: func(t *testing.T) executor.Handler {
 				t.Helper()
 				h, err := Open(cfg)

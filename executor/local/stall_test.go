@@ -56,7 +56,7 @@ func TestFenceOnAStalledDisk(t *testing.T) {
 	o, _ := adopted(t, cfg)
 	t.Cleanup(thaw) // before the handler's end
 	task := shell(1, `(while :; do head -c 3000 /dev/zero || exit; sleep 0.01; done) & while :; do echo x > `+beat+`; sleep 0.05; done`)
-	task.Fence = executor.Boottime() + int64(5*time.Second)
+	task.Fence = executor.Boottime() + int64(12*time.Second) // far enough for its start, and its first output
 	o.begin(task)
 	if !eventually(patience, func() bool { st, err := os.Stat(beat); return err == nil && st.Size() > 0 }) {
 		t.Fatal("the task does not run")

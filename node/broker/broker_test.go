@@ -127,7 +127,7 @@ func (s *testSite) stop(t *testing.T) {
 
 func (s *testSite) await(t *testing.T, cond func(*fsm.State) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := s.cfg.Replica.Await(ctx, cond); err != nil {
 		t.Fatal(err)

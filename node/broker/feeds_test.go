@@ -37,7 +37,7 @@ func TestEventsOfARunningFederation(t *testing.T) {
 	a.accept(t, `{"command":["true"]}`)
 	a.handler.end(<-a.handler.started, executor.Result{})
 	b.handler.end(<-b.handler.started, executor.Result{})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	seen := map[string]string{}
 	for ends := 0; ends < 2; {
@@ -91,7 +91,7 @@ func TestHomeJobsMoveReads(t *testing.T) {
 	id := <-a.handler.started
 	entry, home := a.Feed().Moved()
 	far := home + 1000 // home moves on below
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	woken := make(chan error, 1)
 	go func() { woken <- a.Feed().AwaitMove(ctx, entry+1000, far) }()

@@ -69,7 +69,7 @@ func (s *testSite) orderLoss(t *testing.T, of *testSite) {
 
 func (s *testSite) awaitLeader(t *testing.T, ok func(leader string) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()

@@ -100,7 +100,7 @@ func TestEventsOfGapsAreApart(t *testing.T) {
 // awaitEnd waits for the event of a task's end.
 func awaitEnd(t *testing.T, s *testSite, id command.JobID, from node.EventID, index uint32) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	sub := s.Events(from, node.EventFilter{Job: id, Kinds: map[fsm.EventKind]bool{fsm.EventTaskEnded: true}})
 	for {

@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -28,14 +30,16 @@ func fakeSite(t *testing.T, h http.HandlerFunc) *Site {
 }
 
 func TestAwaitTellsTheLastReason(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*pollEvery)
-	defer cancel()
-	looks := 0
-	err := Await(ctx, "a miracle", func() error { looks++; return errors.New("not yet") })
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "a miracle") ||
-		!strings.Contains(err.Error(), "not yet") || looks < 2 {
-		t.Fatalf("after %d looks: %v", looks, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*pollEvery-1)
+		defer cancel()
+		looks := 0
+		err := Await(ctx, "a miracle", func() error { looks++; return errors.New("not yet") })
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "a miracle") ||
+			!strings.Contains(err.Error(), "not yet") || looks != 3 {
+			t.Fatalf("after %d looks: %v", looks, err)
+		}
+	})
 }
 
 func TestAwaitEndsAtAFinalError(t *testing.T) {
@@ -89,7 +93,7 @@ func TestEqualStateNeedsEqualHashes(t *testing.T) {
 			w.Write([]byte(`{"state_hash":{"index":` + index + `,"hash":"` + hash + `"}}`))
 		})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := AwaitEqualState(ctx, at("3", "aa"), at("3", "aa")); err != nil {
 		t.Error(err)
@@ -97,9 +101,16 @@ func TestEqualStateNeedsEqualHashes(t *testing.T) {
 	if err := AwaitEqualState(ctx, at("3", "aa"), at("3", "bb")); err == nil || ctx.Err() != nil {
 		t.Errorf("different hashes: %v", err)
 	}
-	short, end := context.WithTimeout(ctx, 2*pollEvery)
+	short, end := context.WithCancel(ctx)
 	defer end()
-	if err := AwaitEqualState(short, at("3", "aa"), at("4", "aa")); !errors.Is(err, errBehind) {
+	var looks atomic.Int64
+	behind := fakeSite(t, func(w http.ResponseWriter, _ *http.Request) {
+		if looks.Add(1) == 2 {
+			end() // the look that it cuts short says nothing new
+		}
+		w.Write([]byte(`{"state_hash":{"index":4,"hash":"aa"}}`))
+	})
+	if err := AwaitEqualState(short, at("3", "aa"), behind); !errors.Is(err, errBehind) {
 		t.Errorf("different entries: %v", err)
 	}
 }
@@ -117,7 +128,7 @@ func TestKillWaitsForTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The kernel shows the command line a moment after exec.
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := Await(ctx, "sight of the process", func() error {
 		if !s.Alive() {

@@ -3,6 +3,7 @@ package transport
 import (
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -13,7 +14,7 @@ type timed struct {
 }
 
 func (c *timed) SetWriteDeadline(at time.Time) error {
-	c.waits = append(c.waits, time.Until(at).Round(time.Second))
+	c.waits = append(c.waits, time.Until(at))
 	return nil
 }
 
@@ -29,12 +30,14 @@ func TestLargeAnswersHurryWhenManyWait(t *testing.T) {
 		"large, many wait": {maxWrite + 1, maxUntaken, hurried},
 		"small, many wait": {maxWrite, maxUntaken, 30 * time.Second},
 	} {
-		out := NewWriters(30 * time.Second)
-		out.untaken.Store(c.untaken)
-		conn := &timed{ResponseRecorder: httptest.NewRecorder()}
-		n, err := out.Guard(conn).Write(make([]byte, c.bytes))
-		if n != c.bytes || err != nil || out.untaken.Load() != c.untaken || conn.waits[0] != c.want {
-			t.Errorf("%s: wrote %d, %v, in at most %v; %d bytes wait", name, n, err, conn.waits, out.untaken.Load())
-		}
+		synctest.Test(t, func(t *testing.T) {
+			out := NewWriters(30 * time.Second)
+			out.untaken.Store(c.untaken)
+			conn := &timed{ResponseRecorder: httptest.NewRecorder()}
+			n, err := out.Guard(conn).Write(make([]byte, c.bytes))
+			if n != c.bytes || err != nil || out.untaken.Load() != c.untaken || conn.waits[0] != c.want {
+				t.Errorf("%s: wrote %d, %v, in at most %v; %d bytes wait", name, n, err, conn.waits, out.untaken.Load())
+			}
+		})
 	}
 }

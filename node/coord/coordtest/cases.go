@@ -167,9 +167,12 @@ func leadChange(t *testing.T, g *group) {
 	for range 3 {
 		before := g.lead()
 		g.propose(before, "before a change")
+		term := before.log.Status().Term
 		g.c.MoveLead(t)
-		for _, m := range []*member{a, b, c} {
-			g.status(m, "another leader", func(s coord.Status) bool { return s.Lead != "" && s.Lead != before.site })
+		for _, m := range []*member{a, b, c} { // it may have come back: then two terms have passed
+			g.status(m, "another leader", func(s coord.Status) bool {
+				return s.Lead != "" && (s.Lead != before.site || s.Term > term+1)
+			})
 		}
 	}
 	close(stop)
@@ -491,7 +494,9 @@ func workGoesOn(t *testing.T, g *group) {
 		t.Errorf("%d entries of work took %d ms of log time: %v", toil, took, err)
 	}
 	g.propose(c, "and on")
-	if end, _ := a.m.view(); end.Idle > after.Idle+toil/2 {
+	// Of an idle log one comes now and then, as long as the proposal takes.
+	end, _ := a.m.view()
+	if end.Term == after.Term && int64(end.Idle-after.Idle) > toil/2+(end.Elapsed-after.Elapsed)/100 {
 		t.Errorf("%d empty entries follow when no work is left", end.Idle-after.Idle)
 	}
 	g.awaitSameEntry(a, b, c)

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 )
 
 // reopen ends a member, if it runs, and starts it with a changed configuration.
@@ -59,15 +61,15 @@ func portOf(addr string) string {
 	return port
 }
 
-// freeAddr is an address that nobody listens on.
+// freeAddr is an address that nobody listens on, nor takes while a member that had it is away: those who dial it then
+// have ports of the system's own range.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ensemble.FreePorts("127.0.0.1", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // TestPhantomQuorum: what the group has as a voter's address is another voter's.

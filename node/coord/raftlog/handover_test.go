@@ -98,6 +98,8 @@ func newSlowDisks(t *testing.T) *slowDisks {
 	t.Helper()
 	s := &slowDisks{cluster: newCluster(t), by: map[string]*atomic.Int64{}, handed: make(chan string, 16)}
 	s.time.slow = 300 * time.Millisecond
+	// Nothing but the disks moves the leadership: no member misses a heartbeat because the machine is busy.
+	s.time.heartbeat, s.time.election, s.time.lease = 2*time.Second, 2*time.Second, time.Second
 	s.hooks.HandOver = func(reason string) { s.handed <- reason }
 	for _, site := range []string{"a", "b", "c"} {
 		by := &atomic.Int64{}

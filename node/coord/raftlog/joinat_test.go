@@ -52,15 +52,16 @@ func TestJoinSaysWhoAnswers(t *testing.T) {
 	gossip := relay.Misdialed("the gossip port of site a")([4]byte{'C', 'S', 'H', 'R'})
 	for name, tc := range map[string]struct {
 		answer []byte
+		within time.Duration // an answer that comes is there long before
 		want   string
 		final  bool
 	}{
-		"another port": {gossip, "that is no peer port, but the gossip port of site a: give that broker's peer address", true},
-		"HTTP":         {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), "HTTP is spoken there: give the broker's peer address", false},
-		"silence":      {nil, "it takes connections and says nothing: the broker there hangs, or it is no peer port", false},
+		"another port": {gossip, time.Second, "that is no peer port, but the gossip port of site a: give that broker's peer address", true},
+		"HTTP":         {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), time.Second, "HTTP is spoken there: give the broker's peer address", false},
+		"silence":      {nil, 100 * time.Millisecond, "it takes connections and says nothing: the broker there hangs, or it is no peer port", false},
 	} {
-		err := c.joinUntil(t, answering(t, "127.0.0.1:0", tc.answer), 1500*time.Millisecond, func(cfg *Config) {
-			cfg.timing.rpc, cfg.timing.enqueue = 100*time.Millisecond, 100*time.Millisecond
+		err := c.joinUntil(t, answering(t, "127.0.0.1:0", tc.answer), 3*time.Second, func(cfg *Config) {
+			cfg.timing.rpc, cfg.timing.enqueue = tc.within, tc.within
 		})
 		if !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") ||
 			errors.Is(err, relay.ErrNoPeerPort) != tc.final || errors.Is(err, context.DeadlineExceeded) == tc.final {
@@ -73,7 +74,7 @@ func TestJoinSaysWhoAnswers(t *testing.T) {
 func TestJoinAtItself(t *testing.T) {
 	c := newCluster(t)
 	addr := freeAddr(t)
-	err := c.joinUntil(t, "me.example:"+portOf(addr), time.Second, func(cfg *Config) {
+	err := c.joinUntil(t, "me.example:"+portOf(addr), 3*time.Second, func(cfg *Config) {
 		cfg.Listen, cfg.lookup = addr, lookUp("127.0.0.1")
 	})
 	if want := "join me.example:" + portOf(addr) + " (" + addr + "): that is this broker itself: give another member's peer address"; !strings.Contains(err.Error(), want) {

@@ -133,7 +133,7 @@ func TestJoinNobody(t *testing.T) {
 	c := newCluster(t)
 	cfg := c.config("a", coordtest.NewMachine())
 	cfg.Bootstrap, cfg.Join = false, []string{"127.0.0.1:1"}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := Open(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("join where nobody is: %v", err)

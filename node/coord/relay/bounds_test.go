@@ -175,7 +175,7 @@ func TestHostileFramesStayInMemory(t *testing.T) {
 // byte, or never to its end, is closed.
 func TestFrameBegunMustArrive(t *testing.T) {
 	c, addr := leaderEnd(t, newBudgets(), zerolog.Nop())
-	c.t.Reply = 50 * time.Millisecond
+	c.t.Reply = time.Second // a frame that is there is read sooner
 	idle, slow := dialForward(t, addr, "a"), dialForward(t, addr, "b")
 	whole := EndFrame(appendQuestion(Frame(nil), leaderQuestion{kind: frameRemove, id: 1, site: "a"}))
 	if _, err := idle.Write(whole); err != nil {

@@ -58,7 +58,7 @@ func TestConnectionNamesTheSiteItMeans(t *testing.T) {
 	out := &logged{}
 	addr, taken := port(t, "site-2", out)
 	d := Dialer{Net: &Network{}, Site: "site-1"}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, k := range []Kind{KindRaft, KindForward, KindJoin} {
 		_, err := d.Dial(ctx, Peer{Site: "site-5", Addr: addr}, k, [16]byte{1})

@@ -101,7 +101,7 @@ func (s *secured) identity(key identity.Key) *Identity {
 // dial opens a connection to a with a key, in a site's name, and sends a byte behind the Preamble.
 func (s *secured) dial(key identity.Key, as string, to Peer, k Kind) (net.Conn, error) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 	defer cancel()
 	d := Dialer{Net: &Network{Identity: s.identity(key)}, Site: as}
 	if to.Addr == "" {
@@ -121,7 +121,7 @@ func (s *secured) accepted() net.Conn {
 	case conn := <-s.taken:
 		s.Cleanup(func() { _ = conn.Close() })
 		return conn
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		s.Fatalf("no connection; log: %s", s.log)
 		return nil
 	}
@@ -220,7 +220,7 @@ func TestStrangersGetNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		return conn
 	}
 	for name, say := range map[string]string{

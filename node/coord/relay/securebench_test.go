@@ -51,7 +51,7 @@ func newBenchPeers(b *testing.B) benchPeers {
 
 func (p benchPeers) dial(b *testing.B) net.Conn {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
 	conn, err := p.dialer.Dial(ctx, p.to, KindForward, [16]byte{1})
 	if err != nil {

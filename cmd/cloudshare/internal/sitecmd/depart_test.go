@@ -71,11 +71,12 @@ func TestLeaveOfBrokerThatEnds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lists []string // of the other site; none: it does not answer
+		gone  time.Duration
 		err   string
 	}{
-		{"left", []string{site2("alive", 0, 0), site2("left", 0, 0)}, ""},
-		{"fell", []string{site2("alive", 0, 0), site2("suspect", 0, 0)}, "ended before the site left"},
-		{"last", nil, ""},
+		{"left", []string{site2("alive", 0, 0), site2("left", 0, 0)}, time.Minute, ""},
+		{"fell", []string{site2("alive", 0, 0), site2("suspect", 0, 0)}, 100 * time.Millisecond, "ended before the site left"},
+		{"last", nil, time.Minute, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			other := member(t, c.lists...)
@@ -86,7 +87,7 @@ func TestLeaveOfBrokerThatEnds(t *testing.T) {
 			var notes bytes.Buffer
 			l := leaving{
 				App: &cli.App{Streams: cli.Streams{Err: &notes}}, site: "site-2", poll: time.Millisecond,
-				gone: 100 * time.Millisecond,
+				gone: c.gone,
 			}
 			cl, err := client.New(own.URL)
 			if err != nil {

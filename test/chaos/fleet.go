@@ -149,7 +149,8 @@ func (f *fleet) startZooKeeper(ctx context.Context, h *netlab.Host) error {
 	dir := filepath.Join(f.dir, "zookeeper")
 	var err error
 	f.server, err = ensemble.New(ensemble.Config{
-		Dir: dir, Servers: 1, Tick: 500 * time.Millisecond, HeapMiB: 256, Host: h.Addr, Run: h.Start, Dial: h.Dial,
+		Dir: dir, Servers: 1, Tick: 500 * time.Millisecond, HeapMiB: 256, Flags: ensemble.Brief,
+		Host: h.Addr, Run: h.Start, Dial: h.Dial,
 	})
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func startShared(ctx context.Context) (err error) {
 	}
 	shared.servers, err = ensemble.New(ensemble.Config{
 		Dir: shared.dir, Servers: 1, Tick: 500 * time.Millisecond,
-		HeapMiB: 256,
+		HeapMiB: 256, Flags: ensemble.Brief,
 	})
 	if err != nil {
 		return err

@@ -22,7 +22,9 @@ import (
 func onZooKeeper(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	servers, err := ensemble.New(ensemble.Config{Dir: dir, Servers: 3, Tick: 200 * time.Millisecond, HeapMiB: 128})
+	servers, err := ensemble.New(ensemble.Config{
+		Dir: dir, Servers: 3, Tick: 200 * time.Millisecond, HeapMiB: 128, Flags: ensemble.Brief,
+	})
 	must(t, err)
 	t.Cleanup(servers.Stop)
 	must(t, servers.Start(within(t)))

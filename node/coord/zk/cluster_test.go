@@ -44,7 +44,9 @@ func withEnsemble(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
-	servers, err = ensemble.New(ensemble.Config{Dir: dir, Servers: 3, Tick: 100 * time.Millisecond, HeapMiB: 128})
+	servers, err = ensemble.New(ensemble.Config{
+		Dir: dir, Servers: 3, Tick: 100 * time.Millisecond, HeapMiB: 128, Flags: ensemble.Brief,
+	})
 	if err != nil {
 		return 1, err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -498,7 +499,7 @@ func standalone(t *testing.T, flags ...string) string {
 	t.Helper()
 	one, err := ensemble.New(ensemble.Config{
 		Dir: t.TempDir(), Servers: 1, Tick: 100 * time.Millisecond, HeapMiB: 64,
-		Flags: flags,
+		Flags: append(slices.Clone(ensemble.Brief), flags...),
 	})
 	if err != nil {
 		t.Fatal(err)

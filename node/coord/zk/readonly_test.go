@@ -3,6 +3,7 @@
 package zk
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,8 @@ import (
 func TestReadOnlyServer(t *testing.T) {
 	t.Parallel()
 	three, err := ensemble.New(ensemble.Config{
-		Dir: t.TempDir(), Servers: 3, Tick: 100 * time.Millisecond, HeapMiB: 64, Flags: []string{"-Dreadonlymode.enabled=true"},
+		Dir: t.TempDir(), Servers: 3, Tick: 100 * time.Millisecond, HeapMiB: 64,
+		Flags: append(slices.Clone(ensemble.Brief), "-Dreadonlymode.enabled=true"),
 	})
 	if err != nil {
 		t.Fatal(err)

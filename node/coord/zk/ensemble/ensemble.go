@@ -27,6 +27,10 @@ var jars = []string{
 	"/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-log4j12.jar", "/usr/share/java/log4j-1.2.jar",
 }
 
+// Brief are options of Java for servers that live for minutes only: its optimizing compiler takes more
+// of a core than it then gives back. Whoever measures a server leaves them out.
+var Brief = []string{"-XX:TieredStopAtLevel=1"}
+
 const logging = `log4j.rootLogger=INFO, C
 log4j.appender.C=org.apache.log4j.ConsoleAppender
 log4j.appender.C.layout=org.apache.log4j.PatternLayout

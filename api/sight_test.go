@@ -101,6 +101,25 @@ func TestUsersSeeTheirOwn(t *testing.T) {
 	}
 }
 
+// By user the operator finds anybody's jobs, users none but their own; names are this site's.
+func TestJobsOfAUser(t *testing.T) {
+	u := newUsers(t)
+	alices, bobs := u.submit("alice").ID, u.submit("bob").ID
+	for _, c := range []struct{ who, user, want string }{
+		{"operator", "alice", alices + " "}, {"operator", "bob", bobs + " "}, {"operator", "nobody", ""},
+		{"alice", "alice", alices + " "}, {"alice", "bob", ""},
+	} {
+		for _, site := range []string{"", "&site=site-1"} {
+			if got := u.listed(c.who, "user="+c.user+site); got != c.want {
+				t.Errorf("%s finds %q of %s", c.who, got, c.user)
+			}
+		}
+	}
+	for _, query := range []string{"user=Bob", "user=bob&site=site-2", "user=*"} {
+		u.refused(query, u.as("operator", "GET", "/v1/jobs?"+query, ""), 400, "invalid-parameter")
+	}
+}
+
 // Of another site's job a broker shows the outline, whoever asks, and no filter tells more.
 func TestOtherSitesJobsAreOutlines(t *testing.T) {
 	u := newUsers(t)

@@ -138,6 +138,13 @@ func TestToken(t *testing.T) {
 	} {
 		g.refused(name, ask(g.Server, "GET", "/v1/status", "", "", "Authorization", header), http.StatusUnauthorized, "unauthenticated")
 	}
+	for name, text := range map[string]string{"expired": expired, "revoked": revoked, "another site's": foreign} {
+		w := ask(g.Server, "GET", "/v1/status", "", "", bearer(text)...)
+		if said := w.Body.String(); !strings.Contains(said, "ask the site's operator for a new one") || strings.Contains(said, "file `token`") ||
+			w.Header().Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("a user whose token is %s is told: %s", name, said)
+		}
+	}
 	g.refused("in the query", ask(g.Server, "GET", "/v1/status?token="+g.token, "", ""), http.StatusUnauthorized, "unauthenticated")
 }
 

@@ -35,6 +35,7 @@ type federation struct {
 	bodies   *transport.Bodies
 	contacts Contacts // nil = nobody checks addresses
 	id       string   // of the federation, "" = not told
+	tokens   holders
 }
 
 // register adds the operations.

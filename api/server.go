@@ -153,7 +153,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	}).Register()
 	members.New(members.Config{Broker: b, API: s.api, Reads: read, Bodies: bodies}).Register()
 	tokens.New(tokens.Config{Site: b.Site, Store: cfg.Access, API: s.api, Bodies: bodies}).Register()
-	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation}).register()
+	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation, cfg.Access}).register()
 	(&events{broker: in, api: s.api, reads: read}).register()
 	past.register()
 	record.api = s.api

@@ -101,6 +101,53 @@ func TestUsersSeeTheirOwn(t *testing.T) {
 	}
 }
 
+// By user the operator finds anybody's jobs, users none but their own; names are this site's.
+func TestJobsOfAUser(t *testing.T) {
+	u := newUsers(t)
+	alices, bobs := u.submit("alice").ID, u.submit("bob").ID
+	for _, c := range []struct{ who, user, want string }{
+		{"operator", "alice", alices + " "}, {"operator", "bob", bobs + " "}, {"operator", "nobody", ""},
+		{"alice", "alice", alices + " "}, {"alice", "bob", ""},
+	} {
+		for _, site := range []string{"", "&site=site-1"} {
+			if got := u.listed(c.who, "user="+c.user+site); got != c.want {
+				t.Errorf("%s finds %q of %s", c.who, got, c.user)
+			}
+		}
+	}
+	for _, query := range []string{"user=Bob", "user=bob&site=site-2", "user=*"} {
+		u.refused(query, u.as("operator", "GET", "/v1/jobs?"+query, ""), 400, "invalid-parameter")
+	}
+}
+
+// All open jobs of a user are cancelled at once: by the user alone and the operator, and none beside them.
+func TestCancelAllJobsOfAUser(t *testing.T) {
+	u := newUsers(t)
+	u.submit("bob")
+	u.submit("alice")
+	u.refused("alice cancels bob's", u.as("alice", "POST", "/v1/cancel?user=bob", ""), 403, "not-owner")
+	for _, query := range []string{"user=", "user=*", "user=Bob", "user=bob&job=site-1.1", "", "user=bob&label=k%3Dv&label=k%3Dv"} {
+		u.refused(query, u.as("operator", "POST", "/v1/cancel?"+query, ""), 400, "invalid-parameter")
+	}
+	for _, c := range []struct{ who, query, want string }{
+		{"operator", "user=nobody", ""},
+		{"alice", "user=alice&label=k%3Dv", "site-1.2 "}, {"bob", "user=bob", "site-1.1 "}, {"operator", "user=bob", "site-1.1 "},
+	} {
+		got := ""
+		w := u.as(c.who, "POST", "/v1/cancel?"+c.query, "")
+		var out wire.Cancelled
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != 200 {
+			t.Fatalf("%s by %s: %d %s", c.who, c.query, w.Code, w.Body)
+		}
+		for _, item := range out.Items {
+			got += item.Job + " "
+		}
+		if got != c.want {
+			t.Errorf("%s by %s: %q", c.who, c.query, got)
+		}
+	}
+}
+
 // Of another site's job a broker shows the outline, whoever asks, and no filter tells more.
 func TestOtherSitesJobsAreOutlines(t *testing.T) {
 	u := newUsers(t)

@@ -75,14 +75,21 @@ func (f *federation) setUserQuotas(w http.ResponseWriter, r *http.Request, param
 	if change == (node.UserLimitsChange{}) {
 		return problem.BadField("tasks", "", "nothing is to change: give tasks, milli_cpu, bytes, jobs_per_minute, shares or clear")
 	}
-	if err := f.broker.SetUserLimits(r.Context(), user, change); err != nil {
+	note, err := f.unknown(r.Context(), user)
+	if err != nil {
+		return err
+	}
+	if err = f.broker.SetUserLimits(r.Context(), user, change); err != nil {
 		return err
 	}
 	list, err := f.broker.Users(r.Context())
 	if err != nil {
 		return err
 	}
-	return rest.WriteJSON(w, http.StatusOK, formUserQuota(useOf(list, user)))
+	out := formUserQuota(useOf(list, user))
+	out.Note = note
+	w.Header().Set("Cache-Control", "no-store")
+	return rest.WriteJSON(w, http.StatusOK, out)
 }
 
 // useOf returns a user's line; one that has used nothing has the limits of everybody.

@@ -49,6 +49,20 @@ func TestUserQuotasOverTheAPI(t *testing.T) {
 	}
 }
 
+// A name that nothing has yet may be mistyped: it is taken, and told.
+func TestQuotasOfNobodyAreTold(t *testing.T) {
+	g := newGuarded(t)
+	if _, _, err := g.store.Create(access.Token{Name: "d", User: "dan", Role: access.User}); err != nil {
+		t.Fatal(err)
+	}
+	for user, warned := range map[string]bool{"alice": false, "*": false, "dan": false, "alcie": true} {
+		q := decoded[wire.UserQuota](t, g.as(g.token, "PUT", "/v1/quotas/"+user, `{"tasks":5}`), http.StatusOK)
+		if warned != strings.Contains(q.Note, "user "+user+" yet: check the name") || !warned && q.Note != "" {
+			t.Errorf("%s: %q", user, q.Note)
+		}
+	}
+}
+
 // A job that its user's quotas can never hold is forbidden, another one may come back.
 func TestUserQuotaProblem(t *testing.T) {
 	e := &node.UserQuotaError{User: "alice", Use: fsm.Use{Quota: node.UserTasks, Used: 9, Limit: 10}, Need: 2}

@@ -286,13 +286,14 @@ type JobQuery struct {
 	State, Site string
 	Labels      []string // KEY=VALUE
 	Name        string   // a part of the name, whatever its case
+	User        string   // of the broker's site
 	Limit       int
 	Cursor      string
 }
 
 // Jobs lists jobs, newest first.
 func (c *Client) Jobs(ctx context.Context, q JobQuery) (wire.List[wire.Job], error) {
-	v := values("state", q.State, "site", q.Site, "name", q.Name, "cursor", q.Cursor)
+	v := values("state", q.State, "site", q.Site, "name", q.Name, "user", q.User, "cursor", q.Cursor)
 	if q.Limit > 0 {
 		v.Set("limit", fmt.Sprint(q.Limit))
 	}

@@ -32,7 +32,17 @@ func (c *Client) CancelMany(ctx context.Context, jobs []string) (wire.Cancelled,
 // CancelLabelled cancels the open jobs of the broker's site that have all the
 // labels, each KEY=VALUE: up to 1000 of them, and More if there are others.
 func (c *Client) CancelLabelled(ctx context.Context, labels []string) (wire.Cancelled, error) {
-	out, _, err := get[wire.Cancelled](ctx, c, http.MethodPost, "/v1/cancel", url.Values{"label": labels}, nil, nil)
+	return c.CancelSelected(ctx, "", labels)
+}
+
+// CancelSelected cancels the open jobs of the broker's site that are the user's, "" = whoever's, and have all the
+// labels: up to 1000 of them, and More if there are others.
+func (c *Client) CancelSelected(ctx context.Context, user string, labels []string) (wire.Cancelled, error) {
+	v := values("user", user)
+	if len(labels) > 0 {
+		v["label"] = labels
+	}
+	out, _, err := get[wire.Cancelled](ctx, c, http.MethodPost, "/v1/cancel", v, nil, nil)
 	return out, err
 }
 

@@ -11,6 +11,8 @@ type UserQuota struct {
 	Bytes       uint64 `json:"bytes" doc:"of the commands, environments and lists of its jobs that have not ended"`
 	Held        uint64 `json:"held" doc:"of the tasks, that wait at the site for the user's turn"`
 	CoreSeconds uint64 `json:"core_seconds" doc:"its tasks have run, sampled; half is forgotten each week"`
+
+	Note string `json:"note,omitempty" doc:"of a change: a warning, if nothing at the site has the user's name yet"`
 }
 
 // UserLimits are the quotas of a user; 0 is without limit.

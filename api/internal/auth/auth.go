@@ -108,7 +108,7 @@ func (a *Auth) find(r *http.Request, text string) (access.Token, error) {
 		p.RetryAfter = 1
 		return access.Token{}, p
 	}
-	return access.Token{}, unauthenticated(reason(err))
+	return access.Token{}, unproven(err)
 }
 
 // reasons that whoever asks may know. They hold nothing of the token.
@@ -127,12 +127,33 @@ func reason(err error) string {
 	return "the token could not be looked up"
 }
 
-// whereTokensAre is the remedy, whoever asks.
+// whereTokensAre is the remedy of a request that brings no token, whoever asks.
 const whereTokensAre = "the operator's token is in the file `token` of the broker's data_dir (under `cloudshare dev` in D/SITE/token); " +
 	"send it as `Authorization: Bearer TOKEN`, with the CLI by --token-file; the broker's own user and root need none with --addr unix:///DATA_DIR/api.sock"
 
+// whoMakesTokens is the remedy of one whose token does not hold: a user cannot read the operator's.
+const whoMakesTokens = "ask the site's operator for a new one, which `cloudshare token create` makes (on the broker's machine " +
+	"its user and root need no token for that: --addr unix:///DATA_DIR/api.sock)"
+
 func unauthenticated(why string) *problem.Problem {
-	return problem.New(http.StatusUnauthorized, Unauthenticated, "A token is needed", why+"; "+whereTokensAre)
+	return refuse("A token is needed", why, whereTokensAre)
+}
+
+// unproven returns the problem of a token that does not hold. What an identity provider's lacks says what to do.
+func unproven(err error) *problem.Problem {
+	var foreign *access.Refusal
+	remedy := whoMakesTokens
+	if errors.As(err, &foreign) {
+		remedy = ""
+	}
+	return refuse("Another token is needed", reason(err), remedy)
+}
+
+func refuse(title, why, remedy string) *problem.Problem {
+	if remedy != "" {
+		why += "; " + remedy
+	}
+	return problem.New(http.StatusUnauthorized, Unauthenticated, title, why)
 }
 
 // Unauthenticated names the problem of a request without a valid token.

@@ -3,6 +3,7 @@ package auth
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/node/access"
@@ -28,6 +29,9 @@ func refused(err error) *problem.Problem {
 	return nil
 }
 
+// login is what logs in at the site's identity provider.
+const login = "cloudshare login"
+
 // challenged adds to a 401 where to log in. Whoever has no token is told so with no open path more.
 func (a *Auth) challenged(err error) error {
 	var p *problem.Problem
@@ -35,8 +39,8 @@ func (a *Auth) challenged(err error) error {
 		return err
 	}
 	own := *p
-	if own.Challenge = a.challenge; a.challenge != "" {
-		own.Detail += "; or log in at the site's identity provider: cloudshare login"
+	if own.Challenge = a.challenge; a.challenge != "" && !strings.Contains(own.Detail, login) {
+		own.Detail += "; or log in at the site's identity provider: " + login
 	}
 	return &own
 }

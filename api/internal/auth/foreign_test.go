@@ -47,3 +47,24 @@ func TestTokensOfAProvider(t *testing.T) {
 		}
 	}
 }
+
+// Where to log in is told once, to whoever can: the provider's own reasons say it already.
+func TestWhereToLogInIsToldOnce(t *testing.T) {
+	for _, c := range []struct {
+		err       error
+		challenge string
+		want      int
+	}{
+		{access.ErrExpired, "Bearer x", 1}, {access.ErrUnknown, "Bearer x", 1}, {access.ErrExpired, "", 0},
+		{&access.Refusal{Why: "the token has expired: cloudshare login"}, "Bearer x", 1}, {&access.Refusal{Why: "old"}, "Bearer x", 1},
+	} {
+		a := New(refusing{c.err}, c.challenge)
+		r := httptest.NewRequest("GET", "/v1/jobs", nil)
+		r.Header.Set("Authorization", "Bearer eyJ.a.b")
+		_, err := a.Admit(r)
+		var p *problem.Problem
+		if !errors.As(err, &p) || p.Status != 401 || strings.Count(p.Detail, "cloudshare login") != c.want {
+			t.Errorf("%v with %q: %v", c.err, c.challenge, err)
+		}
+	}
+}

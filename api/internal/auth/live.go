@@ -50,7 +50,7 @@ func (l *live) hold(ctx context.Context, id string) (context.Context, func(), er
 	token, err := l.find(id) // only now: what ends it from here on, ends the request
 	if err != nil {
 		release()
-		return nil, nil, unauthenticated(reason(err))
+		return nil, nil, unproven(err)
 	}
 	l.watch(token)
 	return ctx, release, nil
@@ -105,7 +105,7 @@ func (l *live) watch(t access.Token) {
 func (l *live) check(id string) {
 	token, err := l.find(id)
 	if err != nil {
-		l.end(id, unauthenticated(reason(err)))
+		l.end(id, unproven(err))
 		return
 	}
 	l.mu.Lock()

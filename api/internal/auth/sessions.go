@@ -159,7 +159,7 @@ func (a *Auth) session(r *http.Request) (access.Token, error) {
 }
 
 func sessionEnded() *problem.Problem {
-	return unauthenticated("the session has ended: log in again")
+	return refuse("A token is needed", "the session has ended: log in again", "if your token does not hold any more, "+whoMakesTokens)
 }
 
 func notFromAPage(why string) *problem.Problem {

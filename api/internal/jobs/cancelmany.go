@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -15,17 +16,19 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// labelPages bounds the pages of jobs that are looked at for those with labels.
-const labelPages = 100
+// selectPages bounds the pages of jobs that are looked at for those of a user or with labels.
+const selectPages = 100
 
 // registerCancel adds POST /v1/cancel.
 func (j *Jobs) registerCancel() {
 	j.api.Handle(huma.Operation{
-		OperationID: "cancel-many", Method: http.MethodPost, Path: "/v1/cancel", Summary: "Cancel jobs, tasks of jobs, or all jobs with labels",
+		OperationID: "cancel-many", Method: http.MethodPost, Path: "/v1/cancel", Summary: "Cancel jobs, tasks of jobs, or all jobs of a user or with labels",
 		Description: "One item per job named, in order; what becomes of one changes nothing for the others. At most 1000 jobs, and 1000 tasks of each. " +
-			"By label: the open jobs of the asked broker's site that have all the labels and are not being stopped already; more is true if there are others yet: ask again.",
+			"By user and label: the open jobs of the asked broker's site that are the user's, have all the labels and are not being stopped already; more is true if there are others yet: ask again. " +
+			"Users may name themselves alone.",
 		Parameters: []*huma.Param{
 			rest.ListParam("job", "SITE.NUMBER, or some of its tasks, SITE.NUMBER/3,17,40-60; may be repeated"), rest.ListParam("label", "KEY=VALUE, may be repeated"),
+			rest.QueryParam("user", huma.TypeString, "of the asked broker's site"),
 		},
 		Responses: j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Cancelled{}), 400, 403, 503),
 	}, j.cancelMany)
@@ -38,15 +41,18 @@ func (j *Jobs) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string)
 		return err
 	}
 	out := wire.Cancelled{Items: []wire.CancelledJob{}}
-	if labels := r.URL.Query()["label"]; len(labels) > 0 {
-		if len(list) > 0 {
-			return problem.BadQuery("label", labels[0], "given together with job: give one of them")
-		}
-		if list, out.More, err = j.labelled(r.Context(), labels); err != nil {
+	q, err := j.selection(r)
+	switch {
+	case err != nil:
+		return err
+	case q == nil && len(list) == 0:
+		return problem.BadQuery("job", "", "is missing: name jobs, a user or a label")
+	case q != nil && len(list) > 0:
+		return problem.BadQuery("job", list[0].text, "given together with user or label: give one of them")
+	case q != nil:
+		if list, out.More, err = j.selected(r.Context(), q); err != nil {
 			return err
 		}
-	} else if len(list) == 0 {
-		return problem.BadQuery("job", "", "is missing: name jobs, or a label")
 	}
 	out.Items = j.cancelTargets(r, list)
 	return rest.WriteJSON(w, http.StatusOK, out)
@@ -81,20 +87,40 @@ func isEnding(job *node.Job) bool {
 	return true
 }
 
-// labelled finds this site's open jobs with all the labels that are not being ended
+// selection reads which of this site's jobs are meant by user and labels, nil = none are.
+func (j *Jobs) selection(r *http.Request) (*node.JobQuery, error) {
+	in := r.URL.Query()
+	labels := in["label"]
+	if len(labels) == 0 && !in.Has("user") {
+		return nil, nil //nolint:nilnil // jobs are named then
+	}
+	q := &node.JobQuery{Site: j.broker.Site(), User: in.Get("user"), Limit: maxLimit}
+	if in.Has("user") {
+		if err := j.checkUser(q.User, ""); err != nil {
+			return nil, err
+		}
+		if who := node.AskerOf(r.Context()); !who.Operator && who.User != q.User {
+			return nil, fmt.Errorf("jobs of user %s: %w: users cancel their own, the operator anybody's", q.User, node.ErrNotOwner)
+		}
+	}
+	var err error
+	if q.Labels, err = rest.Labels(labels); err != nil {
+		return nil, err
+	}
+	if len(q.Labels) != len(labels) { // one that is left out would select more
+		return nil, problem.BadQuery("label", "", "must name each key once")
+	}
+	return q, nil
+}
+
+// selected finds this site's open jobs of a selection that are not being ended
 // already; more: not all of them.
-func (j *Jobs) labelled(ctx context.Context, labels []string) (list []target, more bool, err error) {
-	want, err := rest.Labels(labels)
-	if err != nil {
-		return nil, false, err
-	}
-	if len(want) != len(labels) { // one that is left out would select more
-		return nil, false, problem.BadQuery("label", "", "must name each key once")
-	}
+func (j *Jobs) selected(ctx context.Context, which *node.JobQuery) (list []target, more bool, err error) {
 	seen := map[command.JobID]bool{}
 	for _, state := range []string{"running", "queued", "withdrawn", "running"} { // what waited first may run by now
-		q := node.JobQuery{State: state, Site: j.broker.Site(), Labels: want, Limit: maxLimit}
-		for range labelPages {
+		q := *which
+		q.State = state
+		for range selectPages {
 			page, err := j.broker.Jobs(ctx, q)
 			if err != nil {
 				return nil, false, err

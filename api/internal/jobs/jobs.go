@@ -116,6 +116,7 @@ type jobsInput struct {
 	Site   string   `query:"site" doc:"only jobs of this owner"`
 	Label  []string `query:"label,explode" doc:"KEY=VALUE, may be repeated"`
 	Name   string   `query:"name" maxLength:"200" doc:"only jobs whose name has this part, whatever its case"`
+	User   string   `query:"user" maxLength:"63" doc:"only jobs of this user of the broker's site"`
 	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	Cursor string   `query:"cursor" maxLength:"200" doc:"next of the page before"`
 }
@@ -127,6 +128,12 @@ func (j *Jobs) list(ctx context.Context, in *jobsInput) (*reads.Answer[wire.List
 	}
 	if q.Site != "" && !command.ValidSite(q.Site) {
 		return nil, problem.BadQuery("site", q.Site, "is not a site's name")
+	}
+	if in.User != "" {
+		if err := j.checkUser(in.User, in.Site); err != nil {
+			return nil, err
+		}
+		q.User = in.User
 	}
 	var err error
 	if q.Labels, err = rest.Labels(in.Label); err != nil {

@@ -49,7 +49,7 @@ func (f *freshness) apply(c *client.Client) (*client.Client, error) {
 	most := time.Duration(-1)
 	if f.most != "" {
 		var err error
-		if most, err = time.ParseDuration(f.most); err != nil || most < 0 {
+		if most, err = ParseDuration(f.most); err != nil || most < 0 {
 			return nil, Usage("--max-staleness %q: must be a duration of 0 or more, e.g. 5s", f.most)
 		}
 	}

@@ -67,6 +67,8 @@ func Broker(t testing.TB) string {
 		"PUT /v1/motions/lab-3/vote":   `{"number":8,"what":"admit","site":"lab-3","key":"csk_eeee","by":"site-2","state":"passed","yes":2,"no":0,"electors":2,"needs":0,"missing":[]}`,
 		"PUT /v1/motions/9/vote":       `{"number":9,"what":"rebind","site":"site-3","key":"csk_ffff","by":"site-2","state":"open","yes":1,"no":0,"electors":3,"needs":1,"missing":["site-2","site-5"]}`,
 		"GET /v1/status":               `{"site":"site-1","leader":"site-2","term":3,"index":9,"state_hash":{"index":9,"hash":"ab"},"version":"v","federation":"f","voters":["site-1","site-2"],"members":["site-1"],"compared":{"index":8,"with":["site-2"],"differs":["site-3"]},"outputs":{"kept":137,"bytes":1572864,"max_bytes":10737418240,"keep_ms":86400000,"removed_by_age":12,"removed_by_bytes":3,"trouble":"no space left on device"},"handlers":[{"name":"local","status":"ok"}]}`,
+
+		"PUT /v1/quotas/alcie": `{"user":"alcie","own":true,"limits":{"tasks":5},"note":"no token has the user alcie yet"}`,
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && r.Header.Get("Content-Type") == wire.TypeNDJSON {

@@ -3,7 +3,6 @@ package jobcmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,18 +15,24 @@ import (
 )
 
 func cancelCommand(a *cli.App) *cobra.Command {
-	var labels []string
+	var which selection
 	cmd := &cobra.Command{
-		Use: "cancel ID[/TASKS]… | --label KEY=VALUE", Short: "Cancel jobs, or tasks of them",
+		Use: "cancel ID[/TASKS]… | --label KEY=VALUE | --mine | --user USER", Short: "Cancel jobs, or tasks of them",
 		Long: `Cancel jobs, or tasks of them: ID/17, ID/3,17,40-60. With --label all jobs of
 this broker's site that have not ended and have the label; several labels must all
-hold. What has ended already, or is not known, is said and stops no other.`,
+hold. With --mine all of yours, with --user, for the operator, all of a user's; labels
+select among these. What has ended already, or is not known, is said and stops no other.`,
 		Example: `  cloudshare cancel site-1.42
   cloudshare cancel site-1.42 site-1.43/3,5-9
-  cloudshare cancel --label sweep=17`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if (len(args) > 0) == (len(labels) > 0) {
-				return fmt.Errorf("name jobs, or --label: one of them")
+  cloudshare cancel --label sweep=17
+  cloudshare cancel --mine
+  cloudshare cancel --user alice`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("user") && which.user == "" { // with labels it would mean whoever's
+				return fmt.Errorf("--user: is empty")
+			}
+			if (len(args) > 0) == which.given() || which.mine && which.user != "" {
+				return fmt.Errorf("name jobs, or --label, --mine or --user: one of them")
 			}
 			return nil
 		},
@@ -35,10 +40,12 @@ hold. What has ended already, or is not known, is said and stops no other.`,
 			if len(args) == 1 && !strings.Contains(args[0], "/") {
 				return cancelJob(cmd.Context(), a, args[0])
 			}
-			return cancelJobs(cmd.Context(), a, args, labels)
+			return cancelJobs(cmd.Context(), a, args, which)
 		},
 	}
-	cmd.Flags().StringArrayVar(&labels, "label", nil, "cancel the open jobs with this `KEY=VALUE` (may be repeated)")
+	cmd.Flags().BoolVar(&which.mine, "mine", false, "cancel all your open jobs")
+	cmd.Flags().StringVar(&which.user, "user", "", "cancel all open jobs of this `USER` of the broker's site")
+	cmd.Flags().StringArrayVar(&which.labels, "label", nil, "cancel the open jobs with this `KEY=VALUE` (may be repeated)")
 	return cmd
 }
 
@@ -55,15 +62,15 @@ func cancelJob(ctx context.Context, a *cli.App, id string) error {
 }
 
 // cancelJobs cancels jobs, mostTargets at a time, and shows what became of each.
-func cancelJobs(ctx context.Context, a *cli.App, jobs, labels []string) error {
+func cancelJobs(ctx context.Context, a *cli.App, jobs []string, which selection) error {
 	c, err := a.Client()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	out := wire.Cancelled{Items: []wire.CancelledJob{}}
-	if len(labels) > 0 {
-		err = cancelLabelled(ctx, c, labels, &out)
+	if which.given() {
+		err = which.cancel(ctx, c, &out)
 	}
 	for len(jobs) > 0 && err == nil {
 		now := min(len(jobs), mostTargets)
@@ -74,45 +81,12 @@ func cancelJobs(ctx context.Context, a *cli.App, jobs, labels []string) error {
 	if err != nil && len(out.Items) == 0 {
 		return err
 	}
-	return cmp.Or(err, showCancelled(a, out, labels)) // what was cancelled before is shown all the same
-}
-
-// maxVain is how often the jobs with labels are asked for when no others come.
-const maxVain = 3
-
-// cancelLabelled cancels the jobs with labels until there are no others. A broker may
-// name one again that takes a while to be stopped.
-func cancelLabelled(ctx context.Context, c *client.Client, labels []string, out *wire.Cancelled) error {
-	told := map[string]bool{}
-	for vain := 0; vain < maxVain; {
-		part, err := c.CancelLabelled(ctx, labels)
-		if err != nil {
-			return err
-		}
-		before := len(out.Items)
-		for _, item := range part.Items {
-			if !told[item.Job] {
-				told[item.Job] = true
-				out.Items = append(out.Items, item)
-			}
-		}
-		switch {
-		case !part.More:
-			return nil
-		case len(out.Items) > before:
-			continue
-		}
-		vain++
-		if err = sleep(ctx, pollMost); err != nil {
-			return err
-		}
-	}
-	return cli.WithExit(cli.ExitRefused, errors.New("there are more jobs with these labels: try again once those shown have ended"))
+	return cmp.Or(err, showCancelled(a, out, which)) // what was cancelled before is shown all the same
 }
 
 // showCancelled shows what became of each job; the error is the first one's that was
 // not cancelled.
-func showCancelled(a *cli.App, out wire.Cancelled, labels []string) error {
+func showCancelled(a *cli.App, out wire.Cancelled, which selection) error {
 	if err := a.Show(out, func(w io.Writer) {
 		for _, item := range out.Items {
 			if item.Problem == nil {
@@ -121,9 +95,6 @@ func showCancelled(a *cli.App, out wire.Cancelled, labels []string) error {
 		}
 	}); err != nil {
 		return err
-	}
-	if len(out.Items) == 0 {
-		a.Note("no open job has %s", strings.Join(labels, " and "))
 	}
 	var first *client.Problem
 	refused := 0
@@ -136,6 +107,9 @@ func showCancelled(a *cli.App, out wire.Cancelled, labels []string) error {
 		if first == nil {
 			first = item.Problem
 		}
+	}
+	if which.given() {
+		a.Note("%s", which.says(len(out.Items)-refused))
 	}
 	if first == nil {
 		return nil

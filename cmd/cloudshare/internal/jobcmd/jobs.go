@@ -26,6 +26,7 @@ func jobsCommand(a *cli.App) *cobra.Command {
 		Use: "jobs", Short: "List jobs, newest first", Args: cobra.NoArgs,
 		Example: `  cloudshare jobs --state running
   cloudshare jobs --name nightly
+  cloudshare jobs --user alice
   cloudshare jobs --label team=render --limit 5 -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLimit(q.Limit); err != nil {
@@ -61,6 +62,7 @@ func jobsCommand(a *cli.App) *cobra.Command {
 	f.StringVar(&q.Site, "site", "", "only jobs of this owner")
 	f.StringArrayVar(&q.Labels, "label", nil, "only jobs with this `KEY=VALUE` (may be repeated)")
 	f.StringVar(&q.Name, "name", "", "only jobs whose name has this `PART`, whatever its case")
+	f.StringVar(&q.User, "user", "", "only jobs of this `USER` of the broker's site: for its operator")
 	f.IntVar(&q.Limit, "limit", 20, "how many at most, 1 to 1000")
 	f.StringVar(&q.Cursor, "cursor", "", "go on where a page ended")
 	f.BoolVarP(&quiet, "quiet", "q", false, "print ids only")

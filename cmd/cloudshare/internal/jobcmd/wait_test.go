@@ -27,6 +27,37 @@ func TestWaitTimeoutBesideASiteThatIsAway(t *testing.T) {
 	}
 }
 
+// Jobs of a user are selected by the broker; how many were cancelled is a note.
+func TestCancelOfAUser(t *testing.T) {
+	var asked string
+	user := "alice"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/v1/whoami" {
+			_, _ = fmt.Fprintf(w, `{"site":"a","user":%q,"role":"user"}`, user)
+			return
+		}
+		asked = r.URL.RawQuery
+		_, _ = fmt.Fprint(w, `{"items":[{"job":"a.1","state":"cancelled"},{"job":"a.2","state":"running"}],"more":false}`)
+	}))
+	defer s.Close()
+	for line, want := range map[string]string{
+		"--user bob": "user=bob", "--mine": "user=alice", "--mine --label k=v": "label=k%3Dv&user=alice", "--label k=v": "label=k%3Dv",
+	} {
+		code, out, errs := runCLI(t, "", append([]string{"cancel", "--addr", s.URL}, strings.Fields(line)...)...)
+		if code != 0 || asked != want || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "2 open jobs") {
+			t.Errorf("%s: asked %s, exit %d: %s%s", line, asked, code, out, errs)
+		}
+	}
+	asked, user = "", ""
+	for _, args := range [][]string{{"--mine"}, {"--user", "", "--label", "k=v"}, {"--user", "bob", "--mine"}, {"--user", "bob", "a.1"}} {
+		code, _, errs := runCLI(t, "", append([]string{"cancel", "--addr", s.URL}, args...)...)
+		if code != cli.ExitUsage || asked != "" {
+			t.Errorf("%q: asked %s, exit %d: %s", args, asked, code, errs)
+		}
+	}
+}
+
 // TestCancelByLabelEnds: where a broker names the same jobs again, as those that are being
 // stopped, it is asked a few times more, not forever, and each job is shown once.
 func TestCancelByLabelEnds(t *testing.T) {

@@ -38,7 +38,7 @@ longer kept); 0 if all succeeded. 13: --timeout passed and some have not ended.`
 			return waitForMany(cmd.Context(), a, args, timeout)
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait no longer, e.g. 10m; exit 13 then (default as long as it takes)")
+	cli.DurationVar(cmd.Flags(), &timeout, "timeout", 0, "wait no longer, e.g. 10m; exit 13 then (default as long as it takes)")
 	return cmd
 }
 

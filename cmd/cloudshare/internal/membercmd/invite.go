@@ -59,7 +59,7 @@ ready, and invites nobody where FILE holds a token already, or where NAME is a m
 	f := cmd.Flags()
 	f.BoolVar(&again, "again", false, "for a member that comes back on an empty disk, by its recovery key")
 	f.BoolVar(&noVote, "no-vote", false, "the site is to lend and borrow only, and decide nothing")
-	f.DurationVar(&within, "for", 24*time.Hour, "how long the invitation stands, at most 720h")
+	cli.DurationVar(f, &within, "for", 24*time.Hour, "how long the invitation stands, at most 30d")
 	f.StringVar(&out, "out", "", "write the token into a new `FILE`")
 	f.BoolVar(&ifNeeded, "if-needed", false, "with --out: succeed without an invitation where FILE is there, or where NAME is a member")
 	return cmd

@@ -45,7 +45,7 @@ that length. Parameters are those of a new federation.`,
 	e.addTo(f)
 	f.Uint64Var(&s.Setup.Seed, "seed", s.Setup.Seed, "of every random choice, the first one")
 	f.IntVar(&e.seeds, "seeds", e.seeds, "seeds, from --seed on")
-	f.DurationVar(&e.unit, "unit", e.unit, "length of a unit task, 0 = the jobs as they are")
+	cli.DurationVar(f, &e.unit, "unit", e.unit, "length of a unit task, 0 = the jobs as they are")
 	f.StringSliceVar(&s.Policies, "policies", s.Policies, "policies")
 	f.StringVar(&e.bad, "malformed", "malformed.txt", "list the logs' malformed lines, if there are any, in `FILE`")
 	return cmd

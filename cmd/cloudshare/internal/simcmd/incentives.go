@@ -40,7 +40,7 @@ others', wait longer or shorter.`,
 	f.Uint64Var(&s.Setup.Seed, "seed", s.Setup.Seed, "of every random choice")
 	l.addTo(f)
 	f.IntVar(&l.liars, "liars", 1, "sites that lie, all alike")
-	f.DurationVar(&l.unit, "unit", l.unit, "length of a unit task, 0 = the jobs as they are")
+	cli.DurationVar(f, &l.unit, "unit", l.unit, "length of a unit task, 0 = the jobs as they are")
 	f.StringSliceVar(&s.Policies, "policies", append(s.Policies, s.Beyond...), "policies")
 	f.StringVar(&l.bad, "malformed", "malformed.txt", "list the logs' malformed lines, if there are any, in `FILE`")
 	s.Beyond = nil

@@ -29,7 +29,7 @@ func newStudyFlags(scenarios ...int) studyFlags {
 func (p *studyFlags) addTo(f *pflag.FlagSet) {
 	s := &p.study
 	f.IntVar(&s.Periods, "periods", s.Periods, "periods of each log")
-	f.DurationVar(&p.period, "period", p.period, "length of a period of submissions")
+	cli.DurationVar(f, &p.period, "period", p.period, "length of a period of submissions")
 	f.IntVar(&s.Mappings, "mappings", s.Mappings, "mappings of users to sites, of each period")
 	f.Float64SliceVar(&s.Loads, "loads", s.Loads, "work of a period over the cores' time in it")
 	f.IntSliceVar(&p.scenarios, "scenarios", p.scenarios, "1 equal cores, 2 cores by Zipf's law, 3 background load")

@@ -54,7 +54,7 @@ logs are listed in malformed.txt there.`,
 	f.StringVar(&t.out, "out", "table1", "`DIR` for the results and the report")
 	f.Uint64Var(&s.Setup.Seed, "seed", s.Setup.Seed, "of every random choice")
 	t.addTo(f)
-	f.DurationVar(&t.unit, "unit", t.unit, "length of a unit task, 0 = the jobs as they are")
+	cli.DurationVar(f, &t.unit, "unit", t.unit, "length of a unit task, 0 = the jobs as they are")
 	f.StringVar((*string)(&s.Setup.Declare), "declare", "", "timeouts of tasks, which ALONE, CE and SHAPLEY take for lengths: truth, or with --unit 0 what was asked for (asked)")
 	f.StringSliceVar(&s.Policies, "policies", s.Policies, "policies to compare")
 	f.StringSliceVar(&s.Beyond, "beyond", s.Beyond, "policies that play beside them, without points")

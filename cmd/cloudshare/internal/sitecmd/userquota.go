@@ -52,13 +52,18 @@ func setUserQuotaCommand(a *cli.App) *cobra.Command {
 			if in == (wire.UserLimitsRequest{}) {
 				return wire.UserQuota{}, cli.Usage("nothing to set; see cloudshare quota set --help")
 			}
-			return c.SetUserQuotas(cmd.Context(), user, in)
+			q, err := c.SetUserQuotas(cmd.Context(), user, in)
+			if q.Note != "" {
+				a.Note("%s", cli.Cell(q.Note))
+			}
+			return q, err
 		},
 		func(w io.Writer, q wire.UserQuota) { showUserQuotas(w, []wire.UserQuota{q}) })
 	cmd.Long = `Change the quotas of a user of the site, or of '*': all users that have none of
 their own. What is not named stays; 0 is without limit. They hold at once, for
 jobs that come from now on, and are kept by the broker over restarts. The
-operator may.`
+operator may. A name of which the site has no token, quota or job yet is taken
+with a warning.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 			return err

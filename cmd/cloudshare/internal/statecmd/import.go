@@ -92,7 +92,7 @@ FILE.imported. If it is interrupted, run it again.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&m.config, "config", "", "the broker's YAML `FILE`: its data, its peer address, the backend")
-	f.DurationVar(&m.hold, "hold", 0, "assign nothing for so long (at least a lease and the margin)")
+	cli.DurationVar(f, &m.hold, "hold", 0, "assign nothing for so long (at least a lease and the margin)")
 	f.BoolVar(&m.incomplete, "incomplete", false, "take what there is: acknowledged jobs may be missing")
 	return cmd
 }

@@ -96,7 +96,7 @@ again.`,
 	f.StringVar(&path, "config", "", "take data_dir from a broker's YAML `FILE`")
 	f.StringVar(&r.dir, "data-dir", "", "the stopped broker's data directory")
 	f.StringVar(&r.follow, "follow", "", "join the epoch of the recovered broker with this peer address, `HOST:PORT`")
-	f.DurationVar(&r.hold, "hold", 0, "assign nothing for so long (at least a lease and the margin)")
+	cli.DurationVar(f, &r.hold, "hold", 0, "assign nothing for so long (at least a lease and the margin)")
 	f.BoolVar(&r.yes, "yes", false, "do it")
 	return cmd
 }

@@ -17,7 +17,7 @@ func createCommand(a *cli.App) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Make a token: print its text, once", Args: cobra.ExactArgs(1),
-		Example: "  cloudshare token create alice --for 720h > alice.token\n" +
+		Example: "  cloudshare token create alice --for 90d > alice.token\n" +
 			"  cloudshare token create ci --user alice --out ci.token\n" +
 			"  cloudshare token create prometheus --role read-only --out prometheus.token",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,7 +44,7 @@ site's broker only.`
 	f := cmd.Flags()
 	f.StringVar(&in.User, "user", "", "whose it is: small letters, digits, '.', '_', '-' or '@' (default with role user: NAME)")
 	f.StringVar(&in.Role, "role", string(access.User), "read-only, user or operator")
-	f.DurationVar(&within, "for", 0, "how long it holds, e.g. 720h (default: until it is revoked)")
+	cli.DurationVar(f, &within, "for", 0, "how long it holds, e.g. 90d, 2w or 36h (default: until it is revoked)")
 	f.StringVar(&out, "out", "", "write the text into a new `FILE`")
 	return cmd
 }

@@ -85,7 +85,7 @@ func TestWhoseTokenIsAskedFor(t *testing.T) {
 	defer srv.Close()
 	for line, want := range map[string]wire.TokenRequest{
 		"alice":                              {Name: "alice", User: "alice", Role: "user"},
-		"ci --user alice --for 1h":           {Name: "ci", User: "alice", Role: "user", For: "1h0m0s"},
+		"ci --user alice --for 90d":          {Name: "ci", User: "alice", Role: "user", For: "2160h0m0s"},
 		"Laptop --user alice":                {Name: "Laptop", User: "alice", Role: "user"},
 		"prometheus --role read-only":        {Name: "prometheus", Role: "read-only"},
 		"root --role operator --user root":   {Name: "root", User: "root", Role: "operator"},
@@ -103,6 +103,10 @@ func TestWhoseTokenIsAskedFor(t *testing.T) {
 	if code, _, errs := runCLI(t, "token", "create", "Alice's laptop", "--addr", srv.URL); code != cli.ExitUsage ||
 		!strings.Contains(errs, "--user is missing") {
 		t.Errorf("no user's name: exit %d: %s", code, errs)
+	}
+	if code, _, errs := runCLI(t, "token", "create", "alice", "--for", "90", "--addr", srv.URL); code != cli.ExitUsage ||
+		!strings.Contains(errs, "90d, 2w") {
+		t.Errorf("no duration: exit %d: %s", code, errs)
 	}
 }
 

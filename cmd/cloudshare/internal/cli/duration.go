@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+var errDuration = errors.New("must be how long, such as 90d, 2w, 12h, 10m or 1d12h: weeks, days, hours, minutes and seconds")
+
+// longUnits are those that Go's durations lack, the longest first. A day has 24 hours.
+var longUnits = []struct {
+	letter string
+	length time.Duration
+}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}}
+
+// ParseDuration is time.ParseDuration with weeks and days before the hours, such as 90d, 2w or 1d12h.
+func ParseDuration(text string) (time.Duration, error) {
+	var sum time.Duration
+	rest := text
+	for _, unit := range longUnits {
+		n, after, found := strings.Cut(rest, unit.letter)
+		if !found {
+			continue
+		}
+		part, err := times(n, unit.length)
+		if err != nil || sum > math.MaxInt64-part {
+			return 0, errDuration
+		}
+		sum, rest = sum+part, after
+	}
+	long := rest != text
+	if long && rest == "" {
+		return sum, nil
+	}
+	short, err := time.ParseDuration(rest)
+	if err != nil || long && (strings.ContainsAny(rest, "+-") || sum > math.MaxInt64-short) {
+		return 0, errDuration
+	}
+	return sum + short, nil
+}
+
+// times returns a number of units.
+func times(n string, unit time.Duration) (time.Duration, error) {
+	if strings.Trim(n, "0123456789.") != "" {
+		return 0, errDuration
+	}
+	hours, err := time.ParseDuration(n + "h")
+	if err != nil || hours > math.MaxInt64/(unit/time.Hour) {
+		return 0, errDuration
+	}
+	return hours * (unit / time.Hour), nil
+}
+
+// DurationVar defines a flag that says how long, read by ParseDuration.
+func DurationVar(f *pflag.FlagSet, to *time.Duration, name string, value time.Duration, usage string) {
+	*to = value
+	f.Var((*durationFlag)(to), name, usage)
+}
+
+type durationFlag time.Duration
+
+// Set implements pflag.Value.
+func (d *durationFlag) Set(text string) error {
+	v, err := ParseDuration(text)
+	if err == nil {
+		*d = durationFlag(v)
+	}
+	return err
+}
+
+// String implements pflag.Value. Help shows no default that is empty.
+func (d *durationFlag) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+// Type implements pflag.Value.
+func (*durationFlag) Type() string { return "duration" }

@@ -1,0 +1,89 @@
+package jobcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+)
+
+// selection is by what open jobs are cancelled that are not named.
+type selection struct {
+	user   string
+	mine   bool // the user's who asks
+	labels []string
+}
+
+// given reports whether jobs are selected at all.
+func (s *selection) given() bool { return s.mine || s.user != "" || len(s.labels) > 0 }
+
+// says words how many jobs were cancelled.
+func (s *selection) says(n int) string {
+	which := ""
+	if s.user != "" {
+		which += " of " + s.user
+	}
+	if len(s.labels) > 0 {
+		which += " with " + strings.Join(s.labels, " and ")
+	}
+	switch n {
+	case 0:
+		return "no open job" + which + " was cancelled"
+	case 1:
+		return "1 open job" + which + " was cancelled"
+	}
+	return fmt.Sprintf("%d open jobs%s were cancelled", n, which)
+}
+
+// maxVain is how often the jobs of a selection are asked for when no others come.
+const maxVain = 3
+
+// cancel cancels the jobs of the selection until there are no others. A broker may
+// name one again that takes a while to be stopped.
+func (s *selection) cancel(ctx context.Context, c *client.Client, out *wire.Cancelled) error {
+	if err := s.findUser(ctx, c); err != nil {
+		return err
+	}
+	told := map[string]bool{}
+	for vain := 0; vain < maxVain; {
+		part, err := c.CancelSelected(ctx, s.user, s.labels)
+		if err != nil {
+			return err
+		}
+		before := len(out.Items)
+		for _, item := range part.Items {
+			if !told[item.Job] {
+				told[item.Job] = true
+				out.Items = append(out.Items, item)
+			}
+		}
+		switch {
+		case !part.More:
+			return nil
+		case len(out.Items) > before:
+			continue
+		}
+		vain++
+		if err = sleep(ctx, pollMost); err != nil {
+			return err
+		}
+	}
+	return cli.WithExit(cli.ExitRefused, errors.New("there are more jobs like these: try again once those shown have ended"))
+}
+
+// findUser asks whose --mine are: of no user there are the site's own jobs, which nobody means by it.
+func (s *selection) findUser(ctx context.Context, c *client.Client) error {
+	if !s.mine {
+		return nil
+	}
+	who, err := c.Whoami(ctx)
+	if err == nil && who.User == "" {
+		return cli.Usage("--mine: who asks is no user but the site's own (cloudshare whoami): name jobs, or --user")
+	}
+	s.user = who.User
+	return err
+}

@@ -14,3 +14,9 @@ type Access interface {
 }
 
 var _ Access = (*access.Store)(nil)
+
+// Rates are how much may be asked in a second, by address and by user.
+type Rates = auth.Rates
+
+// DefaultRates are far above what people and scripts ask, and below what takes a core of the broker.
+var DefaultRates = Rates{WrongTokens: 10, Anonymous: 1000, User: 2000}

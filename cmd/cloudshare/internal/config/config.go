@@ -79,6 +79,8 @@ type Config struct {
 
 	OIDC OIDCConfig `koanf:"oidc"`
 
+	Rates RatesConfig `koanf:"rates"`
+
 	PProf string `koanf:"pprof" doc:"loopback host:port for profiles; empty = off. What it shows is for the operator only"`
 }
 
@@ -108,6 +110,7 @@ func Default() Config {
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "10Gi", Each: "64Mi"},
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
 		OIDC:     defaultOIDC(),
+		Rates:    defaultRates(),
 	}
 }
 
@@ -163,6 +166,9 @@ func (c Config) Validate() error {
 		return err
 	}
 	if err := c.checkOIDC(); err != nil {
+		return err
+	}
+	if err := c.checkRates(); err != nil {
 		return err
 	}
 	if err := c.Timing().Validate(); err != nil {

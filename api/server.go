@@ -175,9 +175,9 @@ func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
 			TLS: cfg.TLS, Misdialed: cfg.Misdialed, Peers: cfg.Peers, From: peers.From, Operator: cfg.Operator,
 		}, logger),
-		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages"),
-		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs"),
-		slow:      transport.NewPlaces(max(1, cfg.MaxConns/8), "too-many-bodies", "Too many bodies come slowly", "bodies that take longer than a second"),
+		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages", sharer),
+		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs", sharer),
+		slow:      transport.NewPlaces(max(1, cfg.MaxConns/8), "too-many-bodies", "Too many bodies come slowly", "bodies that take longer than a second", sharer),
 	}
 }
 

@@ -122,8 +122,13 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	seen.gossip.Store(p.hints.gossip)
 	exposure := node.DefaultExposure()
 	exposure.ReserveCores = int64(cfg.Reserve)
+	limits, err := cfg.UserLimits()
+	if err != nil {
+		return err
+	}
 	p.broker, err = broker.New(broker.Config{
-		Site: cfg.Site, Node: key.Public().Node(), Version: p.version,
+		UserLimits: limits,
+		Site:       cfg.Site, Node: key.Public().Node(), Version: p.version,
 		Exposure: exposure, KillGrace: cfg.Timing().Grace,
 		Disk:    cfg.Disk(),
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"context"
+
 	"github.com/cloudshare/cloudshare/api/internal/auth"
 	"github.com/cloudshare/cloudshare/api/internal/tokens"
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/access"
 )
 
@@ -14,3 +17,24 @@ type Access interface {
 }
 
 var _ Access = (*access.Store)(nil)
+
+// Rates are how much may be asked in a second, by address and by user.
+type Rates = auth.Rates
+
+// DefaultRates are far above what people and scripts ask, and below what takes a core of the broker.
+var DefaultRates = Rates{WrongTokens: 10, Anonymous: 1000, User: 2000}
+
+// sharer names whom a request counts for in what is bounded for each: all without a token are one, the operator is
+// bounded with everybody only.
+func sharer(ctx context.Context) string {
+	switch who := node.AskerOf(ctx); {
+	case who.Site != "":
+		return "site " + who.Site
+	case who.Operator:
+		return ""
+	case who.User != "":
+		return "user " + who.User
+	default:
+		return "token " + who.Token
+	}
+}

@@ -171,7 +171,7 @@ func TestForwardedReadsAreCounted(t *testing.T) {
 		"/v1/jobs/site-2.1?index=1000":       here.waiters,
 		"/v1/jobs/site-2.1/logs?follow=true": here.followers,
 	} {
-		leave, err := taken.Enter()
+		leave, err := taken.Enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -121,7 +121,7 @@ func (g *pages) stayed(route web.Route) web.Handler {
 		return route.Handler
 	}
 	return func(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-		leave, err := taken.Enter()
+		leave, err := taken.Enter(r.Context())
 		if err != nil {
 			g.refuse(w, r, problem.Of(err))
 			return nil

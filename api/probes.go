@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/cloudshare/cloudshare/api/internal/auth"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/source"
@@ -63,6 +64,7 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 	accepted prometheus.Counter
 	refused  prometheus.Counter
+	over     *prometheus.CounterVec
 	handler  http.Handler
 }
 
@@ -79,10 +81,20 @@ func newMetrics(reg *prometheus.Registry) *metrics {
 			Name: "cloudshare_http_jobs_refused_total", Help: "Jobs refused over HTTP, malformed ones too.",
 		}),
 	}
-	reg.MustRegister(m.seconds, m.accepted, m.refused)
+	m.over = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "cloudshare_http_over_rate_total",
+		Help: "Requests that were refused because too many came, by bound: wrong_tokens and anonymous of an address, user of a user.",
+	}, []string{"bound"})
+	for _, bound := range auth.Bounds {
+		m.over.WithLabelValues(bound)
+	}
+	reg.MustRegister(m.seconds, m.accepted, m.refused, m.over)
 	m.handler = promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 	return m
 }
+
+// overRate counts a request that was refused by a bound.
+func (m *metrics) overRate(bound string) { m.over.WithLabelValues(bound).Inc() }
 
 // observe notes one answered request. Go's server refuses methods that are no
 // token, but any token may come: unknown ones share a label.

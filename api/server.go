@@ -50,6 +50,7 @@ type Config struct {
 	Federation string
 	Contacts   Contacts // nil = nobody checks addresses
 	Access     Access   // nil = everybody may ask: for tests alone
+	Rates      *Rates   // nil = DefaultRates
 	Audit      Audit    // nil = no record is kept of who did what
 	// Challenge is what 401 says in WWW-Authenticate, after Bearer, of where to log in; "" = nothing.
 	Challenge string
@@ -94,6 +95,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.BodyTimeout, d.BodyTimeout)
 	orElse(&c.IdleTimeout, d.IdleTimeout)
 	orElse(&c.PeerTimeout, d.PeerTimeout)
+	orElse(&c.Rates, &DefaultRates)
 	return c
 }
 
@@ -124,7 +126,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	stop, metrics := s.transport.Stop, newMetrics(reg)
 	bodies := transport.NewBodies(cfg.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow)
 	read := reads.New(b, s.waiters, stop)
-	who := auth.New(cfg.Access, cfg.Challenge)
+	who := auth.New(cfg.Access, cfg.Challenge, *cfg.Rates, metrics.overRate)
 	s.pages = &pages{waiters: s.waiters, followers: s.followers, auth: who, bodies: bodies}
 	s.peers = peers.New(peers.Config{
 		Site: b.Site, Federation: cfg.Federation, Dial: cfg.DialPeer, Timeout: cfg.PeerTimeout,
@@ -173,9 +175,9 @@ func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
 			TLS: cfg.TLS, Misdialed: cfg.Misdialed, Peers: cfg.Peers, From: peers.From, Operator: cfg.Operator,
 		}, logger),
-		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages"),
-		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs"),
-		slow:      transport.NewPlaces(max(1, cfg.MaxConns/8), "too-many-bodies", "Too many bodies come slowly", "bodies that take longer than a second"),
+		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages", sharer),
+		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs", sharer),
+		slow:      transport.NewPlaces(max(1, cfg.MaxConns/8), "too-many-bodies", "Too many bodies come slowly", "bodies that take longer than a second", sharer),
 	}
 }
 

@@ -94,7 +94,7 @@ func (f *federation) setUserQuotas(w http.ResponseWriter, r *http.Request, param
 
 // useOf returns a user's line; one that has used nothing has the limits of everybody.
 func useOf(list []node.UserUse, user string) node.UserUse {
-	out := node.UserUse{User: user}
+	out := node.UserUse{User: user, From: node.LimitsOfEverybody}
 	for i := range list {
 		switch list[i].User {
 		case user:
@@ -108,7 +108,7 @@ func useOf(list []node.UserUse, user string) node.UserUse {
 
 func formUserQuota(u node.UserUse) wire.UserQuota {
 	return wire.UserQuota{
-		User: u.User, Own: u.Own, Limits: wire.UserLimits(u.Limits),
+		User: u.User, From: u.From, Own: u.Own, Limits: wire.UserLimits(u.Limits),
 		Tasks: u.Tasks, MilliCPU: u.MilliCPU, Bytes: u.Bytes, Held: u.Held, CoreSeconds: u.CoreSeconds,
 	}
 }

@@ -54,11 +54,20 @@ func (c *UserLimitsChange) Apply(base UserLimits) UserLimits {
 	return base
 }
 
+// Where a user's limits are from.
+const (
+	LimitsByCommand       = "command"       // the operator has set them, and not cleared them
+	LimitsByConfiguration = "configuration" // of the broker
+	LimitsOfEverybody     = "everybody"     // those of EveryUser
+	LimitsOfNobody        = "none"          // of EveryUser alone: it has none
+)
+
 // UserUse is what one user of a site uses, and may use.
 type UserUse struct {
 	User   string // or EveryUser, for the limits alone
 	Limits UserLimits
-	Own    bool // the limits are the user's own, not those of EveryUser
+	Own    bool   // the limits are the user's own, not those of EveryUser
+	From   string // where the limits are from, LimitsBy…
 	// Tasks, MilliCPU and Bytes are used of the quotas.
 	Tasks, MilliCPU, Bytes uint64
 	Held                   uint64 // tasks of these that wait at this site for the user's turn

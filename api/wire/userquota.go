@@ -4,6 +4,7 @@ package wire
 type UserQuota struct {
 	User   string     `json:"user" doc:"or *: the limits of users that have none of their own"`
 	Own    bool       `json:"own" doc:"the limits are the user's own, not those of *"`
+	From   string     `json:"from" enum:"command,configuration,everybody,none" doc:"where the limits are from: set by command until cleared, the broker's configuration, those of *; none = * has none"`
 	Limits UserLimits `json:"limits"`
 	// What is used of them.
 	Tasks       uint64 `json:"tasks" doc:"of its jobs, that have not ended"`

@@ -49,6 +49,9 @@ type Config struct {
 	Outputs func() executor.OutputStats
 	// Terms of the handlers, by their names.
 	Terms map[string]node.Terms
+	// UserLimits are the quotas of users and of node.EveryUser that the configuration gives. What was set by command
+	// outweighs them.
+	UserLimits map[string]node.UserLimits
 	// Genesis founds the federation if nobody has; only the first one counts.
 	Genesis command.Genesis
 	Logger  zerolog.Logger
@@ -121,6 +124,7 @@ func New(cfg Config) (*Broker, error) {
 	}
 	b.compose()
 	replica.ForkSite(cfg.Site)
+	b.core.ConfigureUsers(cfg.UserLimits)
 	b.core.SetEmit(cfg.Replica.Feed().AddHome)
 	for _, h := range cfg.Handlers {
 		name := h.Name()

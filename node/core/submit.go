@@ -78,7 +78,9 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		})
 		return
 	}
-	c.pubs.Accept(publish.Job{Spec: js, Reason: reason, Key: key, Keyed: req.Key != "", Reply: reply, User: req.User, Held: held})
+	c.pubs.Accept(publish.Job{
+		Spec: js, Reason: reason, Key: key, Keyed: req.Key != "", Reply: reply, User: req.User, Held: held,
+	})
 }
 
 // admit says why a job cannot go to the federation, or nil. The state decides: what

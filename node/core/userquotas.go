@@ -34,6 +34,9 @@ func (c *Core) setUserLimits(ev UserLimitsEvent, fx *Effects) {
 	fx.Replies = append(fx.Replies, func() { ev.Done(err) })
 }
 
+// ConfigureUsers takes the limits of users from the configuration, before Recover.
+func (c *Core) ConfigureUsers(limits map[string]node.UserLimits) { c.quotas.Configure(limits) }
+
 // Users returns what the users of this site use of their quotas.
 func (c *Core) Users() []node.UserUse { return c.quotas.List(c.now.Wall.UnixMilli()) }
 

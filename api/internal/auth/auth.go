@@ -26,16 +26,16 @@ type Tokens interface {
 type Auth struct {
 	tokens   Tokens // nil: everybody may ask
 	sessions *sessions
-	failures *failures
+	bounds   *bounds
 	live     *live // nil: everybody may ask
 
 	challenge string
 }
 
 // New makes one for the tokens of a broker; nil lets everybody ask. The challenge tells whoever
-// brings none where to log in; it may be empty.
-func New(tokens Tokens, challenge string) *Auth {
-	a := &Auth{tokens: tokens, sessions: newSessions(), failures: newFailures(), challenge: challenge}
+// brings none where to log in; it may be empty. refused is told by which bound a request was refused.
+func New(tokens Tokens, challenge string, most Rates, refused func(bound string)) *Auth {
+	a := &Auth{tokens: tokens, sessions: newSessions(), bounds: newBounds(most, refused), challenge: challenge}
 	if a.On() {
 		a.live = newLive(tokens.ByID)
 		a.sessions.ended = func(key sessionKey) { a.live.end(key.holder(), sessionEnded()) }
@@ -52,18 +52,24 @@ func (a *Auth) Admit(r *http.Request) (node.Asker, error) {
 	switch {
 	case !a.On():
 		return node.Asker{Operator: true}, nil
-	case Open(r.URL.EscapedPath()):
+	case probes[r.URL.EscapedPath()]:
 		return node.Asker{}, nil
+	case Open(r.URL.EscapedPath()):
+		return node.Asker{}, a.bounds.ofAnonymous(r, nil)
 	}
 	token, err := a.holder(r)
 	if err != nil {
-		return node.Asker{}, a.challenged(err)
+		return node.Asker{}, a.bounds.ofAnonymous(r, a.challenged(err))
+	}
+	who := node.Asker{User: token.User, Operator: token.Role.Covers(access.Operator), Token: token.ID}
+	if err = a.bounds.ofUser(who); err != nil {
+		return node.Asker{}, err
 	}
 	if need := Needed(r); !token.Role.Covers(need) {
 		return node.Asker{}, problem.New(http.StatusForbidden, "forbidden", "The token's role does not suffice",
 			"this needs role "+string(need)+", the token has "+problem.OneLine(string(token.Role))+": ask the site's operator for another token")
 	}
-	return node.Asker{User: token.User, Operator: token.Role.Covers(access.Operator), Token: token.ID}, nil
+	return who, nil
 }
 
 // AdmitOperator is Admit for a request that the site's operator was proven to have sent. One that brings a token is
@@ -102,11 +108,8 @@ func (a *Auth) find(r *http.Request, text string) (access.Token, error) {
 	if p := refused(err); p != nil {
 		return access.Token{}, p
 	}
-	if !a.failures.note(r.RemoteAddr) {
-		p := problem.New(http.StatusTooManyRequests, "too-many-attempts", "Too many wrong tokens",
-			"more came from this address within a second than are looked at: wait, and send the right one")
-		p.RetryAfter = 1
-		return access.Token{}, p
+	if many := a.bounds.ofWrongToken(r); many != nil {
+		return access.Token{}, many
 	}
 	return access.Token{}, unproven(err)
 }

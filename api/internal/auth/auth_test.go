@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"fmt"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -24,37 +23,6 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 	if s.token("") != "" || s.token("x") != "" {
 		t.Error("a session that nobody opened")
-	}
-}
-
-// The table of failures is bounded, whoever asks from however many addresses.
-func TestFailuresAreBounded(t *testing.T) {
-	f := newFailures()
-	now := time.Unix(100, 0)
-	f.now = func() time.Time { return now }
-	for i := range 3 * maxAddresses {
-		f.note(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
-	}
-	if len(f.counts) > maxAddresses+1 {
-		t.Errorf("%d addresses", len(f.counts))
-	}
-	if f.note("192.0.2.1:1") {
-		t.Error("those beyond the bound have no common count")
-	}
-	now = now.Add(time.Second)
-	if !f.note("192.0.2.1:1") || len(f.counts) != 1 {
-		t.Error("a second is not forgotten")
-	}
-}
-
-func TestSenders(t *testing.T) {
-	for remote, want := range map[string]string{
-		"192.0.2.1:80": "192.0.2.1/32", "[::ffff:192.0.2.1]:80": "192.0.2.1/32",
-		"[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "[fe80::1%eth0]:80": "fe80::/64", "": "invalid Prefix", "@": "invalid Prefix",
-	} {
-		if got := sender(remote).String(); got != want {
-			t.Errorf("%s: %s, want %s", remote, got, want)
-		}
 	}
 }
 

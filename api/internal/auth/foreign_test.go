@@ -25,11 +25,11 @@ func TestTokensOfAProvider(t *testing.T) {
 		challenge string
 		last      int // after many
 	}{{access.Unproven, 401, "Bearer x", 429}, {access.NoRole, 403, "", 403}, {access.Away, 503, "", 503}} {
-		a := New(refusing{&access.Refusal{Kind: c.kind, Why: "so\nit is"}}, "x")
+		a := New(refusing{&access.Refusal{Kind: c.kind, Why: "so\nit is"}}, "x", Rates{WrongTokens: 10}, func(string) {})
 		r := httptest.NewRequest("GET", "/v1/jobs", nil)
 		r.Header.Set("Authorization", "Bearer eyJ.a.b")
 		var first, last *problem.Problem
-		for i := range maxFailures * 10 {
+		for i := range 100 {
 			_, err := a.Admit(r)
 			if !errors.As(err, &last) {
 				t.Fatal(err)

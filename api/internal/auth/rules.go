@@ -10,6 +10,10 @@ import (
 // open are the paths that everybody may ask for: they tell whether the broker is well, and what its API is like.
 var open = map[string]bool{"/livez": true, "/readyz": true, "/openapi.json": true, "/docs": true, PathLogin: true}
 
+// probes are open paths whose answer costs no more than a refusal: they are not bounded, so that whoever shares an
+// address with what watches the broker cannot have it taken for dead.
+var probes = map[string]bool{"/livez": true, "/readyz": true}
+
 // Paths of the pages that open and end sessions.
 const (
 	PathLogin  = "/login"

@@ -240,7 +240,7 @@ func (m *manyLogs) followAll(ctx context.Context, tasks []node.Task) {
 		leave := func() {}
 		if i > 0 { // the request has a place already
 			var err error
-			if leave, err = m.of.followers.Enter(); err != nil {
+			if leave, err = m.of.followers.Enter(ctx); err != nil {
 				break
 			}
 		}

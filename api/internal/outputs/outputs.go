@@ -92,7 +92,7 @@ func (o *Outputs) followed(h rest.Handler) rest.Handler {
 		if follow, err := rest.QueryBool(r, "follow"); err != nil || !follow {
 			return h(w, r, param)
 		}
-		leave, err := o.followers.Enter()
+		leave, err := o.followers.Enter(r.Context())
 		if err != nil {
 			return err
 		}

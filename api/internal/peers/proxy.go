@@ -58,7 +58,7 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, e *node.Elsewhe
 		return
 	}
 	if c.cfg.Blocks(r) { // it waits there, and holds a connection here
-		leave, err := c.cfg.Waiters.Enter()
+		leave, err := c.cfg.Waiters.Enter(r.Context())
 		if err != nil {
 			c.cfg.Refuse(w, r, problem.Of(err))
 			return

@@ -36,7 +36,7 @@ type Broker interface {
 // Stay takes a place among event streams and blocking reads until leave; its context
 // also ends when the server stops.
 func (v *Reads) Stay(ctx context.Context) (staying context.Context, leave func(), err error) {
-	left, err := v.waiters.Enter()
+	left, err := v.waiters.Enter(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,12 +21,13 @@ type Bodies struct {
 	most, lines int64         // bytes of a body, and of one of NDJSON
 	timeout     time.Duration // without a byte
 	slow        *Places
+	held        *held
 }
 
 // NewBodies bounds bodies to most bytes, those of NDJSON to lines, and ends those of
-// which nothing comes for timeout. Slow ones need one of the places.
+// which nothing comes for timeout. Slow ones need one of the places, and those that are not small share bytes.
 func NewBodies(most, lines int64, timeout time.Duration, slow *Places) *Bodies {
-	return &Bodies{most: most, lines: lines, timeout: timeout, slow: slow}
+	return &Bodies{most: most, lines: lines, timeout: timeout, slow: slow, held: newHeld(slow.whose)}
 }
 
 // Read reads a whole body that is not NDJSON. The deadline moves
@@ -38,6 +39,8 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	in := b.newDeadlineReader(w, r, b.most)
 	defer in.finish()
+	bytes := share{from: b.held}
+	defer bytes.release()
 	var body []byte
 	if r.ContentLength > 0 {
 		// Room to see the end without growing; no more than that for a promise.
@@ -45,7 +48,13 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	for {
 		if len(body) == cap(body) {
-			body = slices.Grow(body, 4<<10)
+			before := cap(body)
+			if body = slices.Grow(body, 4<<10); cap(body) > 2*promisedBytes {
+				if err := bytes.grow(r.Context(), cap(body)-before); err != nil {
+					w.Header().Set("Connection", "close") // as below
+					return nil, err
+				}
+			}
 		}
 		n, err := in.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]

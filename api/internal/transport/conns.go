@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/cloudshare/cloudshare/api/internal/rates"
 )
 
 // silentFor is how long, in a crowd, a connection may be open without having
@@ -26,10 +28,12 @@ type conns struct {
 	silent waiting           // guarded by mu
 	closed map[net.Conn]bool // told to close, and not closed yet; guarded by mu
 	sweeps bool              // a sweep is due; guarded by mu
+	from   origins           // guarded by mu
 }
 
 func newConns(most int) *conns {
 	return &conns{
+		from: origins{most: most, of: map[rates.Sender]int{}},
 		most: most, idle: waiting{at: map[net.Conn]*list.Element{}}, silent: waiting{at: map[net.Conn]*list.Element{}},
 		closed: map[net.Conn]bool{},
 	}
@@ -79,12 +83,17 @@ func (c *conns) trackState(conn net.Conn, state http.ConnState) []net.Conn {
 	switch state {
 	case http.StateNew:
 		c.open++
+		if !c.from.add(conn) {
+			c.closed[conn] = true
+			return []net.Conn{conn}
+		}
 		c.silent.add(conn, time.Now())
 		return c.makeRoom()
 	case http.StateIdle:
 		c.idle.add(conn, time.Now())
 	case http.StateClosed, http.StateHijacked:
 		c.open--
+		c.from.remove(conn)
 		delete(c.closed, conn)
 	case http.StateActive:
 	}

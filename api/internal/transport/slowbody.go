@@ -38,7 +38,7 @@ func (b *Bodies) newDeadlineReader(w http.ResponseWriter, r *http.Request, most 
 		Reader: http.MaxBytesReader(w, r.Body, most), out: http.NewResponseController(w),
 		wait: b.timeout,
 	}
-	d.timer = time.AfterFunc(slowBody, func() { d.slow(b.slow) })
+	d.timer = time.AfterFunc(slowBody, func() { d.slow(r.Context(), b.slow) })
 	d.unheld = context.AfterFunc(r.Context(), func() { d.end(problem.Ended(r.Context())) })
 	return d
 }
@@ -54,13 +54,13 @@ func (d *deadlineReader) end(why error) {
 }
 
 // slow takes a place for a body that is still on its way, or has its read end.
-func (d *deadlineReader) slow(at *Places) {
+func (d *deadlineReader) slow(ctx context.Context, at *Places) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended {
 		return
 	}
-	if d.leave, d.refused = at.Enter(); d.refused != nil {
+	if d.leave, d.refused = at.Enter(ctx); d.refused != nil {
 		_ = d.out.SetReadDeadline(time.Now())
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // A job of a user may have to wait for the user's turn (node/core/quotas decides): it is held. It is journaled and
-// acknowledged like others, and sent once it is released. A record that holds such jobs stays until the state has all of
-// them: which of them were sent is in memory alone, and after a crash the state tells.
+// acknowledged like others, and sent once it is released. A record that holds such jobs stays until the state has all
+// of them: which of them were sent is in memory alone, and after a crash the state tells.
 
 // Held is why a job waits that is not its user's turn.
 const Held = "held at this site until it is its user's turn: `cloudshare why` tells more"
@@ -108,7 +108,8 @@ func (b *Book) toSend(one []Job, r *sharedRecord) *publication {
 	if last := len(b.order) - 1; last >= 0 {
 		// Both are parts of what was accepted together, so that one slice holds them.
 		p := b.order[last]
-		if p.shared == r && !p.sent && p.after == 0 && len(p.jobs) < maxJobs && p.jobs[0].Spec.Num+uint64(len(p.jobs)) == num {
+		next := p.jobs[0].Spec.Num + uint64(len(p.jobs))
+		if p.shared == r && !p.sent && p.after == 0 && len(p.jobs) < maxJobs && next == num {
 			p.jobs, p.bytes = p.jobs[:len(p.jobs)+1], p.bytes+one[0].bytes()
 			b.byJob[num] = p
 			return p

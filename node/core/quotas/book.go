@@ -36,7 +36,8 @@ type job struct {
 // user has open jobs, limits of its own, or a use that is not forgotten.
 type user struct {
 	name                   string
-	limits                 *node.UserLimits // nil: those of everybody
+	limits                 *node.UserLimits // set by command; nil: none
+	configured             *node.UserLimits // nil: none
 	jobs                   int
 	tasks, milliCPU, bytes uint64
 	share
@@ -48,7 +49,7 @@ type user struct {
 // Book holds the users of one site. One goroutine has it, the core's.
 type Book struct {
 	users map[string]*user
-	every node.UserLimits
+	every every
 	// jobs are the open ones in any order, next the one to be looked at next.
 	jobs []*job
 	next int
@@ -73,7 +74,11 @@ func (b *Book) limitsOf(u *user) node.UserLimits {
 	if u != nil && u.limits != nil {
 		return *u.limits
 	}
-	return b.every
+	if u != nil && u.configured != nil {
+		return *u.configured
+	}
+	l, _ := b.every.limits()
+	return l
 }
 
 // Admit says why a job of a user cannot be taken, or nil; now is in nanoseconds, by a clock that nobody sets.
@@ -154,10 +159,7 @@ func (b *Book) Restart() {
 // Set changes a user's limits, or those of everybody.
 func (b *Book) Set(name string, c *node.UserLimitsChange) error {
 	if name == node.EveryUser {
-		if c.Clear {
-			b.every = node.UserLimits{}
-		}
-		b.every = c.Apply(b.every)
+		b.every.set(c)
 		for _, u := range b.users {
 			b.changed(u)
 		}
@@ -185,7 +187,8 @@ func (b *Book) Set(name string, c *node.UserLimitsChange) error {
 // tidy drops users of whom there is nothing to know.
 func (b *Book) tidy() {
 	for name, u := range b.users {
-		if u.jobs == 0 && u.limits == nil && u.use.milliSeconds == 0 && !u.unwritten && u.rate.paid <= b.spent {
+		idle := u.jobs == 0 && u.use.milliSeconds == 0 && !u.unwritten && u.rate.paid <= b.spent
+		if idle && u.limits == nil && u.configured == nil {
 			delete(b.users, name)
 		}
 	}
@@ -194,11 +197,12 @@ func (b *Book) tidy() {
 // List shows everybody's limits and all users, by name; wall is unix time in milliseconds.
 func (b *Book) List(wall int64) []node.UserUse {
 	out := make([]node.UserUse, 0, len(b.users)+1)
-	out = append(out, node.UserUse{User: node.EveryUser, Limits: b.every})
+	all, from := b.every.limits()
+	out = append(out, node.UserUse{User: node.EveryUser, Limits: all, From: from})
 	for name, u := range b.users {
 		u.use.decay(wall)
 		out = append(out, node.UserUse{
-			User: name, Limits: b.limitsOf(u), Own: u.limits != nil, Held: u.held,
+			User: name, Limits: b.limitsOf(u), From: u.from(), Own: u.limits != nil || u.configured != nil, Held: u.held,
 			Tasks: u.tasks, MilliCPU: u.milliCPU, Bytes: u.bytes, CoreSeconds: u.use.milliSeconds / 1000,
 		})
 	}

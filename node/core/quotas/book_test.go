@@ -229,9 +229,9 @@ func TestLimitsAndUseOutliveTheBroker(t *testing.T) {
 	}
 	got := fmt.Sprint(again.List(5000))
 	want := fmt.Sprint([]node.UserUse{
-		{User: "*", Limits: node.UserLimits{Tasks: 7}},
-		{User: "alice", Limits: node.UserLimits{Tasks: 7}, Own: true},
-		{User: "carol", Limits: node.UserLimits{Tasks: 7}, CoreSeconds: 5},
+		{User: "*", Limits: node.UserLimits{Tasks: 7}, From: node.LimitsByCommand},
+		{User: "alice", Limits: node.UserLimits{Tasks: 7}, Own: true, From: node.LimitsByCommand},
+		{User: "carol", Limits: node.UserLimits{Tasks: 7}, From: node.LimitsOfEverybody, CoreSeconds: 5},
 	})
 	if got != want {
 		t.Errorf("after a start: %s\nwant %s", got, want)

@@ -19,8 +19,12 @@ type userRecord struct {
 // WriteUser has a user's limits written, or everybody's.
 func (b *Book) WriteUser(name string, writes *[]record.Write) {
 	if name == node.EveryUser {
-		every := b.every
-		*writes = append(*writes, record.PutRecord(record.BucketQuotas, []byte(name), userRecord{Limits: &every}))
+		if b.every.command == nil {
+			*writes = append(*writes, record.Remove(record.BucketQuotas, []byte(name)))
+			return
+		}
+		all := *b.every.command
+		*writes = append(*writes, record.PutRecord(record.BucketQuotas, []byte(name), userRecord{Limits: &all}))
 		return
 	}
 	u := b.users[name]
@@ -57,8 +61,8 @@ func (b *Book) Recover(j record.Reader) error {
 		if name := string(k); name != node.EveryUser {
 			u := b.user(name)
 			u.limits, u.use = r.Limits, use{r.MilliSeconds, r.At}
-		} else if r.Limits != nil {
-			b.every = *r.Limits
+		} else {
+			b.every.command = r.Limits
 		}
 		return nil
 	})

@@ -206,7 +206,9 @@ func (b *Book) isInOrder() bool {
 			ranks = append(ranks, rank{b.niceNow(u), u.nice})
 		}
 	}
-	slices.SortFunc(ranks, func(x, y rank) int { return cmp.Or(cmp.Compare(x.now, y.now), cmp.Compare(x.said, y.said)) })
+	slices.SortFunc(ranks, func(x, y rank) int {
+		return cmp.Or(cmp.Compare(x.now, y.now), cmp.Compare(x.said, y.said))
+	})
 	for i := 1; i < len(ranks); i++ {
 		if ranks[i-1].now < ranks[i].now && ranks[i-1].said >= ranks[i].said {
 			return false

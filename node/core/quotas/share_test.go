@@ -88,8 +88,8 @@ func (s *site) look() {
 	})
 }
 
-// TestSharesAreKept: of users that all have more than enough to run, each gets the processors in relation to its shares,
-// whoever came first; one who has used little goes before those who have used much.
+// TestSharesAreKept: of users that all have more than enough to run, each gets the processors in relation to its
+// shares, whoever came first; one who has used little goes before those who have used much.
 func TestSharesAreKept(t *testing.T) {
 	s := newSite(4)
 	shares := map[string]uint64{"alice": 1, "bob": 3, "carol": 1}
@@ -120,8 +120,8 @@ func TestSharesAreKept(t *testing.T) {
 	}
 }
 
-// TestWindowIsKept: whatever users submit and whatever runs, no more is published than the window and a job of each user
-// allow, all users' counts are those of their jobs, and everything runs.
+// TestWindowIsKept: whatever users submit and whatever runs, no more is published than the window and a job of each
+// user allow, all users' counts are those of their jobs, and everything runs.
 func TestWindowIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite(rapid.IntRange(1, 4).Draw(t, "cores"))

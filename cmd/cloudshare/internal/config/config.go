@@ -79,6 +79,9 @@ type Config struct {
 
 	OIDC OIDCConfig `koanf:"oidc"`
 
+	Rates  RatesConfig `koanf:"rates"`
+	Quotas []string    `koanf:"quotas" doc:"limits of this site's users: in the file a map such as {\"*\": {tasks: 1000}, alice: {tasks: 5000, cores: 50}}, else USER:QUOTA=N:…,… Quotas are tasks, cores, bytes and jobs_per_minute; what cloudshare quota set says outweighs them"`
+
 	PProf string `koanf:"pprof" doc:"loopback host:port for profiles; empty = off. What it shows is for the operator only"`
 }
 
@@ -108,6 +111,8 @@ func Default() Config {
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "10Gi", Each: "64Mi"},
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
 		OIDC:     defaultOIDC(),
+		Rates:    defaultRates(),
+		Quotas:   []string{},
 	}
 }
 
@@ -163,6 +168,12 @@ func (c Config) Validate() error {
 		return err
 	}
 	if err := c.checkOIDC(); err != nil {
+		return err
+	}
+	if err := c.checkRates(); err != nil {
+		return err
+	}
+	if _, err := c.UserLimits(); err != nil {
 		return err
 	}
 	if err := c.Timing().Validate(); err != nil {

@@ -202,6 +202,16 @@ func (l *loader) loadFile(path string) error {
 	if err := f.Load(file.Provider(path), yaml.Parser()); err != nil {
 		return cli.Usage("configuration %s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
+	if in, named := f.Raw()[quotasKey]; named {
+		lines, err := quotaLines(in)
+		if err != nil {
+			return cli.Usage("configuration %s: %w", path, err)
+		}
+		f.Delete(quotasKey)
+		if err = f.Set(quotasKey, lines); err != nil {
+			return cli.Usage("configuration %s: %w", path, err)
+		}
+	}
 	for _, key := range f.Keys() {
 		if !slices.Contains(l.known, key) {
 			return cli.Usage("configuration %s: unknown key %q; did you mean %q?", path, key, Nearest(key, l.known))

@@ -122,8 +122,13 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	seen.gossip.Store(p.hints.gossip)
 	exposure := node.DefaultExposure()
 	exposure.ReserveCores = int64(cfg.Reserve)
+	limits, err := cfg.UserLimits()
+	if err != nil {
+		return err
+	}
 	p.broker, err = broker.New(broker.Config{
-		Site: cfg.Site, Node: key.Public().Node(), Version: p.version,
+		UserLimits: limits,
+		Site:       cfg.Site, Node: key.Public().Node(), Version: p.version,
 		Exposure: exposure, KillGrace: cfg.Timing().Grace,
 		Disk:    cfg.Disk(),
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),
@@ -163,6 +168,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens, Audit: p.records.audit,
+		Rates:      cfg.ForRates(),
 		Challenge:  cfg.OIDC.Challenge(),
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
 		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket, TLS: secured.cfg, Vouched: secured.vouched,

@@ -9,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 func userQuotasCommand(a *cli.App) *cobra.Command {
@@ -21,8 +22,11 @@ func userQuotasCommand(a *cli.App) *cobra.Command {
 	cmd.Long = `Show what the site's users use of their quotas: all to the operator, to a user
 the own. They count jobs that have not ended; a job beyond one is refused (exit
 code 5). HELD are the tasks that wait at the site for their user's turn: who has
-used least in relation to its shares is next. CORE-HOURS is what the user's tasks have run, of which each week half
-is forgotten. The line * has the limits of users that have none of their own.`
+used least in relation to its shares is next. CORE-HOURS is what the user's
+tasks have run, of which each week half is forgotten. The line * has the limits
+of users that have none of their own. LIMITS says where they are from: own (set
+by command), file (the broker's configuration), of * (those of everybody), or
+none.`
 	return cmd
 }
 
@@ -61,9 +65,9 @@ func setUserQuotaCommand(a *cli.App) *cobra.Command {
 		func(w io.Writer, q wire.UserQuota) { showUserQuotas(w, []wire.UserQuota{q}) })
 	cmd.Long = `Change the quotas of a user of the site, or of '*': all users that have none of
 their own. What is not named stays; 0 is without limit. They hold at once, for
-jobs that come from now on, and are kept by the broker over restarts. The
-operator may. A name of which the site has no token, quota or job yet is taken
-with a warning.`
+jobs that come from now on, and are kept by the broker over restarts, instead of
+what its configuration (quotas) says, until they are cleared. The operator may.
+A name of which the site has no token, quota or job yet is taken with a warning.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 			return err
@@ -77,20 +81,31 @@ with a warning.`
 	f.Uint64Var(&bytes, "bytes", 0, "bytes of jobs that have not ended: commands, environments and lists")
 	f.Uint64Var(&jobs, "jobs-per-minute", 0, "jobs that are taken in a minute; all may come at once")
 	f.Uint64Var(&shares, "shares", 0, "of the site's turns, in relation to other users; 0 is 1")
-	f.BoolVar(&clearOwn, "clear", false, "forget the user's own limits first: those of '*' hold again")
+	f.BoolVar(&clearOwn, "clear", false,
+		"forget the user's own limits first: those of the configuration, or of '*', hold again")
 	return cmd
 }
 
 func showUserQuotas(w io.Writer, list []wire.UserQuota) {
 	cli.Row(w, "USER", "LIMITS", "SHARES", "TASKS", "HELD", "MILLI-CPU", "BYTES", "JOBS/MIN", "CORE-HOURS")
 	for _, q := range list {
-		limits := "of *"
-		if q.Own || q.User == "*" {
-			limits = "own"
-		}
-		cli.Row(w, q.User, limits, max(q.Limits.Shares, 1), used(q.Tasks, q.Limits.Tasks), q.Held, used(q.MilliCPU, q.Limits.MilliCPU),
+		cli.Row(w, q.User, origin(q), max(q.Limits.Shares, 1), used(q.Tasks, q.Limits.Tasks), q.Held,
+			used(q.MilliCPU, q.Limits.MilliCPU),
 			used(q.Bytes, q.Limits.Bytes), rateOf(q.Limits), fmt.Sprintf("%.2f", float64(q.CoreSeconds)/3600))
 	}
+}
+
+// origin words where limits are from.
+func origin(q wire.UserQuota) string {
+	switch {
+	case q.From == node.LimitsByConfiguration:
+		return "file"
+	case q.From == node.LimitsOfNobody:
+		return "none"
+	case q.Own || q.User == node.EveryUser:
+		return "own"
+	}
+	return "of *"
 }
 
 // rateOf words the limit of a rate.

@@ -1,0 +1,81 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+)
+
+const (
+	// maxHeld bytes of bodies are read at a time. Small bodies, up to promisedBytes, are not counted: the number of
+	// connections bounds them.
+	maxHeld = 256 << 20
+	// maxHeldEach of them are of one user, or site.
+	maxHeldEach = 64 << 20
+)
+
+// held bounds the bytes of whole bodies that are on their way at the same time.
+type held struct {
+	whose Whose
+
+	mu  sync.Mutex
+	all int            // bytes; guarded by mu
+	of  map[string]int // of whom; guarded by mu. Invariant: no zeros
+}
+
+func newHeld(whose Whose) *held { return &held{whose: whose, of: map[string]int{}} }
+
+// share is what one body has of them.
+type share struct {
+	from *held
+	who  string
+	n    int
+}
+
+// grow takes so many bytes more, or says why not.
+func (s *share) grow(ctx context.Context, n int) error {
+	if s.n == 0 {
+		s.who = s.from.whose(ctx)
+	}
+	h := s.from
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.all+n > maxHeld:
+		return problem.Crowded("too-many-bytes", "Too many bytes are on their way",
+			fmt.Sprintf("this broker reads %d MiB of bodies at a time: try again later", maxHeld>>20))
+	case s.who != "" && h.of[s.who]+n > maxHeldEach:
+		p := problem.New(http.StatusTooManyRequests, "too-many-bytes", "Too many bytes of one sender are on their way",
+			fmt.Sprintf("one user, or site, may have %d MiB of bodies on their way at a time: wait for answers", maxHeldEach>>20))
+		p.RetryAfter = 1
+		return p
+	}
+	h.add(s.who, n)
+	s.n += n
+	return nil
+}
+
+// release gives all of it back.
+func (s *share) release() {
+	if s.n == 0 {
+		return
+	}
+	s.from.mu.Lock()
+	defer s.from.mu.Unlock()
+	s.from.add(s.who, -s.n)
+	s.n = 0
+}
+
+// add counts bytes. REQUIRES: h.mu held.
+func (h *held) add(who string, n int) {
+	h.all += n
+	if who == "" {
+		return
+	}
+	if h.of[who] += n; h.of[who] == 0 {
+		delete(h.of, who)
+	}
+}

@@ -117,7 +117,7 @@ func New(site string, limits node.Exposure) *Core {
 	})
 	c.pubs = publish.NewBook(site, &c.now, &c.out, &c.keys, c.cancels.cancelWaiting, c.released)
 	c.lend = lend.NewBook(&c.out, &c.machines)
-	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.lend, &c.usage, c.Alone)
+	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.lend, &c.usage, c.Alone, c.heldWhy)
 	c.cancels = newCancelBook(site, &c.out, &c.home, &c.pubs)
 	c.changes = newChanges(&c.out)
 	c.entering = epochEntry{site: site, attempts: &c.attempts}

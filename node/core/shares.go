@@ -1,6 +1,9 @@
 package core
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/core/publish"
 )
@@ -74,3 +77,19 @@ func (c *Core) renice() {
 		jobs = jobs[n:]
 	}
 }
+
+// heldWhy says why a user's job is held.
+func (c *Core) heldWhy(num uint64) string {
+	user := c.whose.UserOf(num)
+	t := c.quotas.TurnOf(user)
+	if t.Window == 0 {
+		return "held at this site until the broker is registered: what is published is decided then"
+	}
+	return fmt.Sprintf("held at this site until it is the turn of user %s, of whom %d tasks are held, and tasks for %s "+
+		"cores wait in the federation's queue or run; a site publishes its users' tasks for about %s cores at a time, "+
+		"the next being of who has used least of its shares (%d users before this one: `cloudshare quota users`)",
+		user, t.Held, cores(t.Published), cores(t.Window), t.Before)
+}
+
+// cores words thousandths of cores.
+func cores(milliCPU uint64) string { return strconv.FormatFloat(float64(milliCPU)/1000, 'f', -1, 64) }

@@ -21,11 +21,13 @@ type Jobs struct {
 	usage *usage.Book
 	// alone reports whether the site has lost touch with the quorum.
 	alone func() bool
+	// heldWhy says why a job is held.
+	heldWhy func(num uint64) string
 }
 
 // New returns the jobs of a site's books.
 func New(site string, out *turn.Outbox, h *homejobs.Book, p *publish.Book, l *lend.Book, u *usage.Book,
-	alone func() bool,
+	alone func() bool, heldWhy func(num uint64) string,
 ) Jobs {
-	return Jobs{site: site, out: out, home: h, pubs: p, lend: l, usage: u, alone: alone}
+	return Jobs{site: site, out: out, home: h, pubs: p, lend: l, usage: u, alone: alone, heldWhy: heldWhy}
 }

@@ -87,7 +87,7 @@ func jobsOf(t *testing.T, m memory) *Jobs {
 	if err := p.Recover(m); err != nil {
 		t.Fatal(err)
 	}
-	o := New("a", &out, &h, &p, &l, &rows, func() bool { return true })
+	o := New("a", &out, &h, &p, &l, &rows, func() bool { return true }, nil)
 	return &o
 }
 

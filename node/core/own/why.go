@@ -24,6 +24,8 @@ func (o *Jobs) Why(num uint64) (node.Why, bool) {
 		w.Summary = "none of its tasks waits: " + w.State
 		w.Estimate.Unknown = "nothing waits for its turn"
 		return w, true
+	case o.home.Find(num) == nil && o.pubs.Find(num).Held:
+		w.Summary = o.heldWhy(num)
 	case o.home.Find(num) == nil:
 		w.Summary = o.pendingReason(o.pubs.Find(num))
 	case o.home.Refuses(o.home.Find(num)):

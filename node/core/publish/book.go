@@ -94,7 +94,7 @@ const (
 )
 
 // NewBook returns the book of a site that publishes nothing yet. Jobs whose owner cancelled
-// them on their way are handed to cancel once they are published; released is told of held jobs that are to be published.
+// them on their way are handed to cancel once they are published; see Book.released.
 func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book,
 	cancel func(num uint64, fx *turn.Effects), released func(*Job) uint32,
 ) Book {

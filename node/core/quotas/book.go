@@ -202,7 +202,8 @@ func (b *Book) List(wall int64) []node.UserUse {
 	for name, u := range b.users {
 		u.use.decay(wall)
 		out = append(out, node.UserUse{
-			User: name, Limits: b.limitsOf(u), From: u.from(), Own: u.limits != nil || u.configured != nil, Held: u.held,
+			User: name, Limits: b.limitsOf(u), From: u.from(), Held: u.held,
+			Own:   u.limits != nil || u.configured != nil,
 			Tasks: u.tasks, MilliCPU: u.milliCPU, Bytes: u.bytes, CoreSeconds: u.use.milliSeconds / 1000,
 		})
 	}

@@ -19,7 +19,7 @@ func TestWhoseLimitsHold(t *testing.T) {
 	start := func() *Book {
 		b := NewBook()
 		b.Configure(map[string]node.UserLimits{node.EveryUser: {Tasks: 10}, "alice": {Tasks: 20}})
-		b.Accept(1, "bob", Claim{Tasks: 1}, 0)
+		b.Accept(1, "bob", Claim{Tasks: 1}, 0, 0)
 		if err = b.Recover(j); err != nil {
 			t.Fatal(err)
 		}

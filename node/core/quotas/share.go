@@ -128,6 +128,30 @@ func (b *Book) Release(num uint64, name string, c Claim, now int64) (nice uint32
 	return nice
 }
 
+// Turn is how far a user is from the turn of its next held job.
+type Turn struct {
+	Held      uint64 // tasks
+	Published uint64 // thousandths of cores that its tasks need that are not held and have not ended
+	Before    int    // users with held jobs that have used less in relation to their shares
+	Window    uint64 // thousandths of cores
+}
+
+// TurnOf returns how far a user is from its turn.
+func (b *Book) TurnOf(name string) (t Turn) {
+	t.Window = b.window.milliCPU
+	u := b.users[name]
+	if u == nil || u.at < 0 {
+		return t
+	}
+	t.Held, t.Published = u.held, u.published()
+	for i := range b.window.turns {
+		if b.window.turns.Less(i, u.at) {
+			t.Before++
+		}
+	}
+	return t
+}
+
 // Next returns the user whose held job is to be published next, "" if there is no room for any. The decision is by the
 // least use in relation to the user's shares, of those that may publish.
 func (b *Book) Next() string {

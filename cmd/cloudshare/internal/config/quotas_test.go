@@ -56,7 +56,7 @@ func TestWrongQuotas(t *testing.T) {
 		`quotas: {alice: {}}`:                           `user "alice": must be a name with a map`,
 		`quotas: {Alice: {tasks: 5}}`:                   `user "Alice": must be 1 to 63 small letters`,
 		`quotas: {"a:b": {tasks: 5}}`:                   `user "a:b"`,
-		`quotas: {alice: {task: 5}}`:                    `user alice: "task=5": must be QUOTA=N with one of bytes, cores, jobs_per_minute, tasks`,
+		`quotas: {alice: {task: 5}}`:                    `user alice: "task=5": must be QUOTA=N with one of bytes, cores, jobs_per_minute, shares, tasks`,
 		`quotas: {alice: {tasks: -5}}`:                  `user alice: tasks "-5": must be a whole number`,
 		`quotas: {alice: {cores: 1.5}}`:                 `user alice: cores "1.5": must be a whole number`,
 		`quotas: {alice: {cores: 1000000000000}}`:       "user alice: cores 1000000000000: a site has at most",

@@ -106,8 +106,11 @@ func TestJobsOfAUser(t *testing.T) {
 	u := newUsers(t)
 	alices, bobs := u.submit("alice").ID, u.submit("bob").ID
 	for _, c := range []struct{ who, user, want string }{
-		{"operator", "alice", alices + " "}, {"operator", "bob", bobs + " "}, {"operator", "nobody", ""},
-		{"alice", "alice", alices + " "}, {"alice", "bob", ""},
+		{"operator", "alice", alices + " "},
+		{"operator", "bob", bobs + " "},
+		{"operator", "nobody", ""},
+		{"alice", "alice", alices + " "},
+		{"alice", "bob", ""},
 	} {
 		for _, site := range []string{"", "&site=site-1"} {
 			if got := u.listed(c.who, "user="+c.user+site); got != c.want {
@@ -131,7 +134,9 @@ func TestCancelAllJobsOfAUser(t *testing.T) {
 	}
 	for _, c := range []struct{ who, query, want string }{
 		{"operator", "user=nobody", ""},
-		{"alice", "user=alice&label=k%3Dv", "site-1.2 "}, {"bob", "user=bob", "site-1.1 "}, {"operator", "user=bob", "site-1.1 "},
+		{"alice", "user=alice&label=k%3Dv", "site-1.2 "},
+		{"bob", "user=bob", "site-1.1 "},
+		{"operator", "user=bob", "site-1.1 "},
 	} {
 		got := ""
 		w := u.as(c.who, "POST", "/v1/cancel?"+c.query, "")

@@ -73,3 +73,39 @@ func TestQuotasOfUsers(t *testing.T) {
 	wantCommand(t, 0, []string{"alice", "2 of 2"}, append(alice, "quota", "users")...)
 	wantCommand(t, 0, []string{"bob", " of 100", "alice"}, append(operator, "quota", "users")...)
 }
+
+// TestFloodOfAUser: one user's thousand tasks, as an array and as jobs, keep another's job waiting for what runs alone,
+// also after the broker was killed. What is held says so.
+func TestFloodOfAUser(t *testing.T) {
+	t.Parallel()
+	fed := start(t, 1, 2)
+	site := fed.Sites[0]
+	operator := []string{"--addr", site.URL.String(), "--token-file", site.TokenFile()}
+	as := func(user string) []string {
+		file := filepath.Join(t.TempDir(), user)
+		wantCommand(t, 0, []string{"role user"}, append(operator, "token", "create", user, "--out", file)...)
+		return []string{"--addr", site.URL.String(), "--token-file", file}
+	}
+	alice, bob := as("alice"), as("bob")
+	wantCommand(t, 0, nil, append(alice, "submit", "--name", "flood", "--count", "1000", "--", "sleep", "1")...)
+	var last string
+	for range 20 {
+		code, out := command(t, append(alice, "submit", "--name", "more", "--", "sleep", "1")...)
+		if last = regexp.MustCompile(regexp.QuoteMeta(site.Name) + `\.\d+`).FindString(out); code != 0 || last == "" {
+			t.Fatalf("exit %d: %s", code, out)
+		}
+	}
+	goesFirst := func() {
+		t.Helper()
+		wantCommand(t, 0, nil, append(bob, "submit", "--wait", "--name", "short", "--", "true")...)
+		wantCommand(t, 0, []string{"flood", " queued"}, append(alice, "jobs", "--name", "flood")...)
+		wantCommand(t, 0, []string{"turn of user alice", "cloudshare quota users"}, append(alice, "why", last)...)
+	}
+	goesFirst()
+	must(t, site.Kill())
+	must(t, fed.Restart(within(t), site))
+	goesFirst()
+	wantCommand(t, 0, []string{"alice", "own", "3"}, append(operator, "quota", "set", "alice", "--shares", "3")...)
+	wantCommand(t, 0, []string{"jobs of alice were cancelled"}, append(operator, "cancel", "--user", "alice")...)
+	wantCommand(t, 0, []string{"cancelled"}, append(alice, "job", last)...)
+}

@@ -55,8 +55,11 @@ func TestWhereToLogInIsToldOnce(t *testing.T) {
 		challenge string
 		want      int
 	}{
-		{access.ErrExpired, "Bearer x", 1}, {access.ErrUnknown, "Bearer x", 1}, {access.ErrExpired, "", 0},
-		{&access.Refusal{Why: "the token has expired: cloudshare login"}, "Bearer x", 1}, {&access.Refusal{Why: "old"}, "Bearer x", 1},
+		{access.ErrExpired, "Bearer x", 1},
+		{access.ErrUnknown, "Bearer x", 1},
+		{access.ErrExpired, "", 0},
+		{&access.Refusal{Why: "the token has expired: cloudshare login"}, "Bearer x", 1},
+		{&access.Refusal{Why: "old"}, "Bearer x", 1},
 	} {
 		a := New(refusing{c.err}, c.challenge, Rates{WrongTokens: 10}, func(string) {})
 		r := httptest.NewRequest("GET", "/v1/jobs", nil)

@@ -48,11 +48,12 @@ func times(n string, unit time.Duration) (time.Duration, error) {
 	if strings.Trim(n, "0123456789.") != "" {
 		return 0, errDuration
 	}
-	hours, err := time.ParseDuration(n + "h")
-	if err != nil || hours > math.MaxInt64/(unit/time.Hour) {
+	d, err := time.ParseDuration(n + "h")
+	hours := int64(unit / time.Hour)
+	if err != nil || int64(d) > math.MaxInt64/hours {
 		return 0, errDuration
 	}
-	return hours * (unit / time.Hour), nil
+	return time.Duration(int64(d) * hours), nil
 }
 
 // DurationVar defines a flag that says how long, read by ParseDuration.

@@ -1,9 +1,6 @@
 package config
 
-import (
-	"github.com/cloudshare/cloudshare/api"
-	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
-)
+import "github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 
 // RatesConfig is how much may be asked of the API in a second.
 type RatesConfig struct {
@@ -12,7 +9,8 @@ type RatesConfig struct {
 	User        int `koanf:"user" doc:"requests a second of one user, or of a token without user; the operator's are not bounded; 0 = any number"`
 }
 
-func defaultRates() RatesConfig { return RatesConfig(api.DefaultRates) }
+// defaultRates are those of package api, as a test sees to.
+func defaultRates() RatesConfig { return RatesConfig{WrongTokens: 10, Anonymous: 1000, User: 2000} }
 
 // maxRate is beyond what a broker can answer.
 const maxRate = 1_000_000
@@ -27,10 +25,4 @@ func (c Config) checkRates() error {
 		}
 	}
 	return nil
-}
-
-// ForRates returns what the API is told.
-func (c Config) ForRates() *api.Rates {
-	r := api.Rates(c.Rates)
-	return &r
 }

@@ -17,11 +17,11 @@ func TestRates(t *testing.T) {
 		return Load("", flags, func() []string { return append(environ, "CLOUDSHARE_SITE=site-1") })
 	}
 	c, err := load()
-	if err != nil || *c.ForRates() != api.DefaultRates {
+	if err != nil || api.Rates(c.Rates) != api.DefaultRates {
 		t.Fatalf("%+v, %v", c.Rates, err)
 	}
 	if c, err = load("CLOUDSHARE_RATES_USER=0", "CLOUDSHARE_RATES_ANONYMOUS=5"); err != nil ||
-		*c.ForRates() != (api.Rates{WrongTokens: 10, Anonymous: 5}) {
+		api.Rates(c.Rates) != (api.Rates{WrongTokens: 10, Anonymous: 5}) {
 		t.Errorf("%+v, %v", c.Rates, err)
 	}
 	for _, bad := range []string{"RATES_USER=-1", "RATES_ANONYMOUS=1000001", "RATES_WRONG_TOKENS=-5"} {

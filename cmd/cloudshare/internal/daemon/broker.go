@@ -165,10 +165,11 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 		return err
 	}
 	socket := openOperatorSocket(cfg.DataDir, log)
+	rates := api.Rates(cfg.Rates)
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens, Audit: p.records.audit,
-		Rates:      cfg.ForRates(),
+		Rates:      &rates,
 		Challenge:  cfg.OIDC.Challenge(),
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
 		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket, TLS: secured.cfg, Vouched: secured.vouched,

@@ -19,12 +19,16 @@ func (s *State) renice(x *site, c *command.Renice) {
 // reorder moves a job to the queue of another order, where it has the place of its arrival.
 func (s *matching) reorder(seq uint64, order int32) {
 	j := s.mutJob(seq)
+	l := s.sites[j.owner].findLane(j.class)
+	if l != nil { // also of one that does not wait now: it may wait again, in another queue
+		if q := l.queues.Get(l.seekQueue(j.order)); q != nil && (*q).order == j.order {
+			(*q).forget(seq)
+		}
+	}
 	if j.order == order || j.waiting() == 0 {
 		j.order = order
 		return
 	}
-	l := s.sites[j.owner].findLane(j.class)
-	l.queue(j.order).forget(seq)
 	l.leave(seq, j)
 	j.order = order
 	l.enter(&s.jobTable, seq, j)

@@ -88,3 +88,43 @@ func TestOrderIsThatOfNiceAndPriority(t *testing.T) {
 		}
 	})
 }
+
+// TestReniceOfRunning: a job that is made nicer while it runs, having passed a gate before, and then waits again, is
+// the same to a replica that was restored meanwhile. The gate of its old queue still let it pass.
+func TestReniceOfRunning(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", 2))
+	for range 5 {
+		j := w.job("a", 1)
+		j.MaxAttempts = 5
+		w.submit("a", j)
+	}
+	of := func(num uint64) Assignment {
+		for _, a := range w.s.Assignments("b") {
+			if a.Job.Num == num {
+				return a
+			}
+		}
+		t.Fatalf("job %d is not at b: %+v", num, w.s.Assignments("b"))
+		return Assignment{}
+	}
+	fail := func(num uint64) *command.Complete {
+		return &command.Complete{Attempts: []command.Ended{ended(of(num), command.Failed, 1)}}
+	}
+	w.must("b", &command.Decline{Reason: "busy", Attempts: []command.AttemptRef{of(1).AttemptRef}})
+	w.must("b", fail(2))
+	w.must("a", &command.Renice{Jobs: []command.Nice{{Num: 2, Nice: 5}}})
+	other, err := reborn(w.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := &command.Batch{Term: 1, Commands: []command.Command{w.cmd("b", fail(2))}}
+	for _, s := range []*State{w.s, other} {
+		if _, err := s.Apply(batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.s.Hash() != other.Hash() {
+		t.Fatal("the restored replica differs")
+	}
+}

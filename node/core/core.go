@@ -194,7 +194,7 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		c.beginEpoch(ev)
 	case RegisteredEvent:
 		c.handleRegistered(ev, fx)
-		c.holdRecovered(s)
+		c.holdRecovered(s, fx)
 		c.countOpenJobs(s)
 	case TickEvent:
 		c.tick(s, fx)

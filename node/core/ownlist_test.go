@@ -8,4 +8,15 @@ func (s *rigSite) checkLists() {
 	if err := errors.Join(s.core.pubs.Check(), s.core.home.Check()); err != nil {
 		s.rig.t.Fatal(err)
 	}
+	held := map[string]uint64{}
+	for _, num := range s.core.pubs.Numbers() {
+		if p := s.core.pubs.Find(num); p.Held {
+			held[p.User] += uint64(p.Spec.Count)
+		}
+	}
+	for _, u := range s.core.Users() {
+		if u.Held != held[u.User] {
+			s.rig.t.Fatalf("%d tasks of %s are held, counted are %d", held[u.User], u.User, u.Held)
+		}
+	}
 }

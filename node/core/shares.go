@@ -14,8 +14,8 @@ const (
 	windowPerCore = 2
 	// leastWindow is the window where next to nothing is lent: what waits then shows what is wanted.
 	leastWindow = 16_000
-	// maxReleases bounds the held jobs that one turn publishes.
-	maxReleases = 4096
+	// maxReleases bounds the held jobs that one turn publishes; the next turn goes on.
+	maxReleases = 500
 	// maxRenices bounds the jobs whose nice value changes at once.
 	maxRenices = 10 * command.MaxReports
 )
@@ -47,13 +47,13 @@ func (c *Core) publishHeld() {
 }
 
 // holdRecovered has what an earlier life of this broker took and did not publish wait for its user's turn again.
-func (c *Core) holdRecovered(s StateReader) {
+func (c *Core) holdRecovered(s StateReader, fx *Effects) {
 	c.setWindow(s)
 	c.pubs.HoldRecovered(c.whose.UserOf, func(num uint64) bool {
 		id := command.JobID{Site: c.site, Num: num}
 		_, ok := s.Job(id)
 		return ok || s.Retired(id)
-	})
+	}, fx)
 }
 
 // setWindow brings the window in line with what the federation lends.

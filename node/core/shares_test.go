@@ -1,13 +1,16 @@
 package core
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/publish"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // floodOf has a user submit many jobs of one core in one request each.
@@ -116,5 +119,78 @@ func TestHeldJobs(t *testing.T) {
 	a.ticks(1)
 	if !a.core.pubs.Empty() || a.usersTasks("alice") != 0 {
 		t.Errorf("left are %d held jobs, %d tasks of alice", a.core.pubs.Len(), a.usersTasks("alice"))
+	}
+}
+
+// TestSubmitInTheTurnOfRegistration: such a job was held and not counted, so its user's turn never came.
+func TestSubmitInTheTurnOfRegistration(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 1, 1)
+	a := r.sites[0]
+	a.submitOne("alice", sleepJob) // home is busy
+	held, lost := a.reopen()
+	spec, err := jobspec.ParseSpec([]byte(`{"command":["sleep","1"],"sites":{"only":["b"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got node.Answer
+	sub := SubmitEvent{Reqs: []node.Request{{Spec: spec, User: "bob"}}, Reply: func(_ int, a node.Answer) { got = a }}
+	boot := [16]byte{99}
+	known, err := a.journal.Boot(boot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := r.apply(command.Command{ID: command.ID{Site: a.name}, Body: &command.Register{
+		Node: [16]byte{a.name[0]}, Boot: boot, Known: known, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2",
+		MaxVersion: fsm.Version, Held: held, Lost: lost,
+	}})
+	a.turn(sub, RegisteredEvent{results[0], boot})
+	r.settle()
+	a.ticks(2)
+	r.settle()
+	if _, ok := r.state.Job(got.ID); !ok {
+		t.Errorf("%+v stays held: %+v", got, a.core.Users())
+	}
+}
+
+// TestHeldJobsLeaveTheSiteToOthers: a user's held jobs that only another site may run kept everybody's from starting at
+// home, and filled the room for all.
+func TestHeldJobsLeaveTheSiteToOthers(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 2, 1)
+	a := r.sites[0]
+	a.turn(DrainEvent{Drain: Drain{On: true}, Done: func() {}}) // for others
+	r.settle()
+	a.ticks(2)
+	a.core.pubs.Limit(20_000)
+	for range 40 {
+		a.submitOne("alice", `{"command":["sleep","1"],"sites":{"only":["b"]}}`)
+	}
+	if got := a.submitOne("alice", `{"command":["true"],"sites":{"only":["b"]}}`); !errors.Is(got.Err, node.ErrFull) ||
+		!strings.Contains(got.Err.Error(), "of user alice are held") {
+		t.Errorf("one more of alice: %+v", got)
+	}
+	for _, user := range []string{"bob", ""} {
+		if got := a.submitOne(user, sleepJob); got.Err != nil {
+			t.Errorf("%q: %v", user, got.Err)
+		}
+	}
+	if len(a.running) != 2 {
+		t.Errorf("%d jobs run at their idle site, want 2", len(a.running))
+	}
+}
+
+// TestRepeatBeforeTheRegistration: a repeat of a keyed request that came before the broker knew what is held was
+// answered when the job was published, if ever.
+func TestRepeatBeforeTheRegistration(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.floodOf("alice", 20, 1)
+	first := a.submitBy("alice", sleepJob, "k")
+	r.settle()
+	held, lost := a.reopen()
+	again := a.submitBy("alice", sleepJob, "k")
+	a.register(held, lost)
+	r.settle()
+	if got := a.answers[again]; got.Err != nil || got.ID != a.answers[first].ID || got.Reason != publish.Held {
+		t.Errorf("answered %+v", got)
 	}
 }

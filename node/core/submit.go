@@ -46,9 +46,9 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		fx.Reply(reply, node.Answer{Err: err})
 		return
 	}
-	places := c.homePlaces(&js, s)
+	places := c.homePlaces(&js, req.User, s)
 	alone := places == nil && c.Alone() && c.homeAlone(&js)
-	if err := c.admit(&js, s); err != nil && places == nil && !alone {
+	if err := c.admit(&js, req.User, s); err != nil && places == nil && !alone {
 		fx.Reply(reply, node.Answer{Err: err})
 		return
 	}
@@ -85,22 +85,23 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 
 // admit says why a job cannot go to the federation, or nil. The state decides: what
 // it would refuse as it stands is not sent.
-func (c *Core) admit(js *command.JobSpec, s StateReader) error {
+func (c *Core) admit(js *command.JobSpec, user string, s StateReader) error {
 	if c.incarnation != 0 { // before, the state is as old as the previous run's
 		if err := node.RefusedByQuota(s.Admits(c.site, js), c.site, js, s); err != nil {
 			return err
 		}
 	}
-	return c.pubs.Room(js)
+	return c.pubs.Room(js, user)
 }
 
 // homePlaces applies event 1 of the paper: own capacity is free and no waiting
-// task could run on it. A job that is still on its way to the queue waits, too.
-func (c *Core) homePlaces(js *command.JobSpec, s StateReader) []string {
+// task could run on it. A job that is still on its way to the queue waits, too; those that are
+// held keep only their own user's from starting.
+func (c *Core) homePlaces(js *command.JobSpec, user string, s StateReader) []string {
 	if !js.Allows(c.site) || c.home.Waiting() > 0 || c.homePaused() {
 		return nil
 	}
-	if !c.Alone() && (!c.pubs.Empty() || s.WaitingFits(c.site)) {
+	if !c.Alone() && (!c.pubs.Idle() || c.quotas.Holds(user) || s.WaitingFits(c.site)) {
 		return nil
 	}
 	return c.machines.Place(js)

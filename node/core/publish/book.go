@@ -6,6 +6,7 @@ package publish
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -61,6 +62,8 @@ type Book struct {
 	// released is told of a held job that is to be published now, and returns how nice it is.
 	released func(*Job) uint32
 	lines    map[string]*line // of held jobs, by user
+	// heldBytes of these, by user: one has at most one of partsHeld parts of most.
+	heldBytes map[string]int
 
 	open []Job // of this turn, not yet in a group
 	// order holds the groups that are not held, oldest first.
@@ -88,6 +91,8 @@ const (
 	// there is no other end to what a site would accept. It holds some 300,000 small
 	// jobs, which is far more than a quorum ever leaves waiting.
 	maxWaitingBytes = 256 << 20
+	// partsHeld: a user's held jobs have one of so many parts of that, so that they lock nobody else out.
+	partsHeld = 4
 	// pendingBytes is what a job on its way takes besides its spec: the record of it,
 	// its places in the maps, and who waits for its answer.
 	pendingBytes = 640
@@ -100,7 +105,7 @@ func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book,
 ) Book {
 	return Book{
 		site: site, now: now, out: out, keys: k, cancel: cancel, byJob: map[uint64]*publication{},
-		released: released, lines: map[string]*line{}, most: maxWaitingBytes,
+		released: released, lines: map[string]*line{}, heldBytes: map[string]int{}, most: maxWaitingBytes,
 	}
 }
 
@@ -108,7 +113,11 @@ func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book,
 func (j *Job) bytes() int { return j.Spec.SizeBound() + pendingBytes }
 
 // Room says why a job cannot be taken in, or nil.
-func (b *Book) Room(js *command.JobSpec) error {
+func (b *Book) Room(js *command.JobSpec, user string) error {
+	if n := b.heldBytes[user]; user != "" && n+js.SizeBound()+pendingBytes > b.most/partsHeld {
+		return fmt.Errorf("%w: %d MiB of jobs of user %s are held at this site (at most %d) until it is the user's turn: try again when some have run",
+			node.ErrFull, n>>20, user, b.most/partsHeld>>20)
+	}
 	if n := b.bytes + b.openBytes; n+js.SizeBound()+pendingBytes > b.most {
 		return fmt.Errorf("%w: %d jobs of this site (%d MiB, at most %d) are on their way to the federation already: try again when it has taken them",
 			node.ErrFull, len(b.byJob)+len(b.open), n>>20, b.most>>20)
@@ -125,8 +134,21 @@ func (b *Book) Limit(most int) { b.most = most }
 // Empty reports whether nothing is on its way.
 func (b *Book) Empty() bool { return len(b.open) == 0 && len(b.byJob) == 0 }
 
+// Idle reports whether nothing is on its way but what is held.
+func (b *Book) Idle() bool {
+	return len(b.order) == 0 && !slices.ContainsFunc(b.open, func(j Job) bool { return !j.Held })
+}
+
 // Len returns how many jobs are in groups that the state does not have yet.
 func (b *Book) Len() int { return len(b.byJob) }
+
+// OpenNumbers returns those of the jobs accepted in this turn.
+func (b *Book) OpenNumbers() (nums []uint64) {
+	for i := range b.open {
+		nums = append(nums, b.open[i].Spec.Num)
+	}
+	return nums
+}
 
 // Opened returns how many jobs were accepted in this turn.
 func (b *Book) Opened() int { return len(b.open) }
@@ -135,6 +157,17 @@ func (b *Book) Opened() int { return len(b.open) }
 func (b *Book) Accept(j Job) {
 	b.open = append(b.open, j)
 	b.openBytes += j.bytes()
+	b.countHeld(&j, j.bytes())
+}
+
+// countHeld counts a job's bytes for its user, if it is held.
+func (b *Book) countHeld(j *Job, bytes int) {
+	if !j.Held {
+		return
+	}
+	if b.heldBytes[j.User] += bytes; b.heldBytes[j.User] == 0 {
+		delete(b.heldBytes, j.User)
+	}
 }
 
 // Move takes a job that was durable here before.

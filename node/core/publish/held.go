@@ -71,6 +71,7 @@ func (b *Book) Release(user string) bool {
 // the group in which it is now.
 func (b *Book) take(p *publication, i int) *publication {
 	job := &p.jobs[i]
+	b.countHeld(job, -job.bytes())
 	job.Held = false
 	job.Spec.Nice = b.released(job)
 	p.bytes -= job.bytes()
@@ -146,7 +147,7 @@ func (b *Book) handleShared(p *publication, r command.Result, s turn.StateReader
 // HoldRecovered has the users' jobs wait again that an earlier life of the broker did not publish, as the state knows;
 // userOf tells whose a job is. REQUIRES: this life has been registered, so that nothing of the earlier one can still be
 // ordered.
-func (b *Book) HoldRecovered(userOf func(num uint64) string, published func(num uint64) bool) {
+func (b *Book) HoldRecovered(userOf func(num uint64) string, published func(num uint64) bool, fx *turn.Effects) {
 	order := b.order
 	b.order = nil
 	for _, p := range order {
@@ -158,13 +159,14 @@ func (b *Book) HoldRecovered(userOf func(num uint64) string, published func(num 
 			j := &p.jobs[i]
 			j.User = userOf(j.Spec.Num)
 			j.Held = j.User != "" && !published(j.Spec.Num)
+			b.countHeld(j, j.bytes())
 		}
-		b.holdParts(p)
+		b.holdParts(p, fx)
 	}
 }
 
 // holdParts parts a group into what is held and what is sent.
-func (b *Book) holdParts(p *publication) {
+func (b *Book) holdParts(p *publication, fx *turn.Effects) {
 	shared := &sharedRecord{first: p.jobs[0].Spec.Num, left: len(p.jobs)}
 	for rest := p.jobs; len(rest) > 0; {
 		n := 1
@@ -172,9 +174,10 @@ func (b *Book) holdParts(p *publication) {
 			n++
 		}
 		part := b.split(p, rest[:n])
-		part.shared = shared
+		part.shared, part.after = shared, p.after
 		if rest = rest[n:]; part.jobs[0].Held {
 			b.hold(part)
+			b.answerSite(part, Held, fx) // who repeated a request before the registration
 		} else {
 			b.order = append(b.order, part)
 		}

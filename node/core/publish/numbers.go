@@ -49,18 +49,23 @@ func (b *Book) Check() error {
 	if want := slices.Sorted(maps.Keys(b.byJob)); !slices.Equal(want, b.nums) {
 		return fmt.Errorf("jobs on their way are %v, listed are %v", want, b.nums)
 	}
-	bytes := 0
+	bytes, held := 0, map[string]int{}
 	for _, p := range b.groups() {
 		sum := 0
 		for i := range p.jobs {
 			if b.byJob[p.jobs[i].Spec.Num] != p {
 				return fmt.Errorf("job %d is found in another group", p.jobs[i].Spec.Num)
 			}
-			sum += p.jobs[i].bytes()
+			if sum += p.jobs[i].bytes(); p.jobs[i].Held {
+				held[p.jobs[i].User] += p.jobs[i].bytes()
+			}
 		}
 		if bytes += sum; sum != p.bytes {
 			return fmt.Errorf("group of %d jobs has %d bytes, counted are %d", len(p.jobs), sum, p.bytes)
 		}
+	}
+	if !maps.Equal(held, b.heldBytes) {
+		return fmt.Errorf("held are %v bytes, counted are %v", held, b.heldBytes)
 	}
 	if bytes != b.bytes {
 		return fmt.Errorf("groups have %d bytes, counted are %d", bytes, b.bytes)

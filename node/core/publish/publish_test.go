@@ -52,11 +52,11 @@ func (r *rig) answerAll(res command.Result) (commands int) {
 func TestRoomIsBounded(t *testing.T) {
 	r := newRig()
 	js := command.JobSpec{Num: 1, Count: 1}
-	if err := r.Room(&js); err != nil {
+	if err := r.Room(&js, ""); err != nil {
 		t.Fatal(err)
 	}
 	r.bytes = maxWaitingBytes - js.SizeBound() - pendingBytes + 1
-	if err := r.Room(&js); !errors.Is(err, node.ErrFull) || !strings.Contains(err.Error(), "256 MiB, at most 256") &&
+	if err := r.Room(&js, ""); !errors.Is(err, node.ErrFull) || !strings.Contains(err.Error(), "256 MiB, at most 256") &&
 		!strings.Contains(err.Error(), "255 MiB, at most 256") {
 		t.Errorf("beyond the bound: %v", err)
 	}

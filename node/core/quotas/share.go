@@ -101,6 +101,12 @@ func (b *Book) MustWait(name string) bool {
 	return u.heldJobs > 0 || !b.mayPublish(u)
 }
 
+// Holds reports whether jobs of a user wait for the user's turn.
+func (b *Book) Holds(name string) bool {
+	u := b.users[name]
+	return u != nil && u.heldJobs > 0
+}
+
 // mayPublish reports whether there is room in the window for one more job of a user. Who has none open always may.
 func (b *Book) mayPublish(u *user) bool {
 	w := b.window.milliCPU

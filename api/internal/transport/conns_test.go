@@ -35,6 +35,13 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
+// count returns how many are open, as the servers' goroutines left them.
+func (c *conns) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
+}
+
 // TestSilentConnectionsMakeRoom: who connects and sends nothing for a second is
 // hung up on in a crowd, also if nobody new can come; who is quicker is not.
 func TestSilentConnectionsMakeRoom(t *testing.T) {
@@ -59,12 +66,12 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 		third := open()
 		c.changed(ends[1], http.StateActive)
 		synctest.Wait()
-		if c.open != 3 {
-			t.Fatalf("%d open before the second is over", c.open)
+		if n := c.count(); n != 3 {
+			t.Fatalf("%d open before the second is over", n)
 		}
 		<-first // by itself
-		if c.open != 2 || c.crowd() {
-			t.Errorf("%d open", c.open)
+		if n := c.count(); n != 2 || c.crowd() {
+			t.Errorf("%d open", n)
 		}
 		<-time.After(2 * silentFor)
 		fourth := open() // room for it: the third has been silent for long

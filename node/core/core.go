@@ -220,7 +220,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	}
 	c.reconcile(s, fx)
 	c.bounds.Declare(func(ref command.AttemptRef) { c.again = append(c.again, ref) })
-	c.publishHeld()
+	c.publishHeld(s)
 	c.pubs.Publish(c.settledBelow)
 	c.reports.SendEnds(func(id executor.ID) { delete(c.returned, id) })
 	c.lend.Offer(c.incarnation)

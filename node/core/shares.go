@@ -14,6 +14,8 @@ const (
 	windowPerCore = 2
 	// leastWindow is the window where next to nothing is lent: what waits then shows what is wanted.
 	leastWindow = 16_000
+	// looksPerTurn is how many published jobs are looked at in each turn while others are held.
+	looksPerTurn = 100
 	// maxReleases bounds the held jobs that one turn publishes; the next turn goes on.
 	maxReleases = 500
 	// maxRenices bounds the jobs whose nice value changes at once.
@@ -37,7 +39,10 @@ func (c *Core) released(p *publish.Job) uint32 {
 }
 
 // publishHeld publishes held jobs, as far as the window has room, in the order of their users' shares.
-func (c *Core) publishHeld() {
+func (c *Core) publishHeld(s StateReader) {
+	if c.quotas.Waiting() {
+		c.lookAtUsers(looksPerTurn, s) // what has ended since the last turn makes room
+	}
 	for range maxReleases {
 		user := c.quotas.Next()
 		if user == "" || !c.pubs.Release(user) {

@@ -194,3 +194,17 @@ func TestRepeatBeforeTheRegistration(t *testing.T) {
 		t.Errorf("answered %+v", got)
 	}
 }
+
+// TestEndsMakeRoomAtOnce: the next held job is published as soon as one ends, not with the next tick.
+func TestEndsMakeRoomAtOnce(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.floodOf("alice", 20, 1)
+	for left := 20; left > 0; left-- {
+		if len(a.running) != 1 {
+			t.Fatalf("nothing runs, and %d jobs are left", left)
+		}
+		a.finish(a.only(), 0)
+		r.settle()
+	}
+}

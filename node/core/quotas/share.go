@@ -101,6 +101,9 @@ func (b *Book) MustWait(name string) bool {
 	return u.heldJobs > 0 || !b.mayPublish(u)
 }
 
+// Waiting reports whether any jobs wait for their users' turns.
+func (b *Book) Waiting() bool { return len(b.window.turns) > 0 }
+
 // Holds reports whether jobs of a user wait for the user's turn.
 func (b *Book) Holds(name string) bool {
 	u := b.users[name]

@@ -24,17 +24,5 @@ type Rates = auth.Rates
 // DefaultRates are far above what people and scripts ask, and below what takes a core of the broker.
 var DefaultRates = Rates{WrongTokens: 10, Anonymous: 1000, User: 2000}
 
-// sharer names whom a request counts for in what is bounded for each: all without a token are one, the operator is
-// bounded with everybody only.
-func sharer(ctx context.Context) string {
-	switch who := node.AskerOf(ctx); {
-	case who.Site != "":
-		return "site " + who.Site
-	case who.Operator:
-		return ""
-	case who.User != "":
-		return "user " + who.User
-	default:
-		return "token " + who.Token
-	}
-}
+// sharer names whom a request counts for.
+func sharer(ctx context.Context) string { return auth.Sharer(node.AskerOf(ctx)) }

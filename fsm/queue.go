@@ -61,12 +61,20 @@ func (l *lane) refresh(s *jobTable) {
 // queue returns the lane's queue of an order, and creates it if there is none.
 func (l *lane) queue(order int32) *queue {
 	at := l.seekQueue(order)
+	q := l.findQueue(at, order)
+	if q == nil {
+		q = &queue{order: order}
+		l.queues.Insert(at, q)
+	}
+	return q
+}
+
+// findQueue returns the queue of an order, nil if there is none. REQUIRES: at is its seekQueue.
+func (l *lane) findQueue(at store.Place, order int32) *queue {
 	if q := l.queues.Get(at); q != nil && (*q).order == order {
 		return *q
 	}
-	q := &queue{order: order}
-	l.queues.Insert(at, q)
-	return q
+	return nil
 }
 
 // seekQueue returns the place of the first queue whose order is not greater.

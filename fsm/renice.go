@@ -21,8 +21,8 @@ func (s *matching) reorder(seq uint64, order int32) {
 	j := s.mutJob(seq)
 	l := s.sites[j.owner].findLane(j.class)
 	if l != nil { // also of one that does not wait now: it may wait again, in another queue
-		if q := l.queues.Get(l.seekQueue(j.order)); q != nil && (*q).order == j.order {
-			(*q).forget(seq)
+		if q := l.findQueue(l.seekQueue(j.order), j.order); q != nil {
+			q.forget(seq)
 		}
 	}
 	if j.order == order || j.waiting() == 0 {

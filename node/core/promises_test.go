@@ -42,7 +42,7 @@ func (d *disorder) calm() {
 // quiet reports whether all jobs have ended and nobody has anything to say.
 func (d *disorder) quiet() bool {
 	for _, s := range d.sites {
-		if len(s.pending)+len(d.mail[s])+len(s.running) > 0 || !s.core.pubs.Empty() {
+		if len(s.pending)+len(d.mail[s])+len(s.running) > 0 || s.core.pubs.Opened()+s.core.pubs.Len() > 0 {
 			return false
 		}
 	}

@@ -53,39 +53,52 @@ func newBounds(r Rates, refused func(bound string)) *bounds {
 // ofWrongToken counts a wrong token of an address, and refuses to look at more. A right one is always taken, so nobody
 // shuts out others by trying.
 func (b *bounds) ofWrongToken(r *http.Request) error {
-	from, known := rates.SenderOf(r.RemoteAddr)
-	if !known {
-		return nil
-	}
-	if wait := b.wrong.Take(from); wait > 0 {
+	if wait := take(b.wrong, r); wait > 0 {
 		return b.refuse(BoundWrongTokens, wait, "too-many-attempts", "Too many wrong tokens",
 			fmt.Sprintf("of one address %d a second are looked at: wait, and send the right one", b.rates.WrongTokens))
 	}
 	return nil
 }
 
+// take counts a request for its address, if that is known, or returns how long it must wait.
+func take(t *rates.Table[rates.Sender], r *http.Request) time.Duration {
+	from, known := rates.SenderOf(r.RemoteAddr)
+	if !known {
+		return 0
+	}
+	return t.Take(from)
+}
+
 // ofAnonymous counts a request that no token vouches for, and refuses it if its address has sent too many. Otherwise it
 // returns err, which is why it is refused; nil if it is not.
 func (b *bounds) ofAnonymous(r *http.Request, err error) error {
-	from, known := rates.SenderOf(r.RemoteAddr)
-	if !known {
-		return err
-	}
-	if wait := b.anonymous.Take(from); wait > 0 {
+	if wait := take(b.anonymous, r); wait > 0 {
 		return b.refuse(BoundAnonymous, wait, "too-many-requests", "Too many requests without a valid token",
 			fmt.Sprintf("one address may send %d a second (rates.anonymous): wait, or send a token", b.rates.Anonymous))
 	}
 	return err
 }
 
+// Sharer names whom a request counts for in what is bounded for each: all without a token are one, the operator, "", is
+// bounded with everybody only.
+func Sharer(who node.Asker) string {
+	switch {
+	case who.Site != "":
+		return "site " + who.Site
+	case who.Operator:
+		return ""
+	case who.User != "":
+		return "user " + who.User
+	default:
+		return "token " + who.Token
+	}
+}
+
 // ofUser counts a request of who was admitted.
 func (b *bounds) ofUser(who node.Asker) error {
-	if who.Operator {
+	key := Sharer(who)
+	if key == "" {
 		return nil
-	}
-	key := "user " + who.User
-	if who.User == "" {
-		key = "token " + who.Token
 	}
 	if wait := b.user.Take(key); wait > 0 {
 		return b.refuse(BoundUser, wait, "too-many-requests", "Too many requests of the user",

@@ -131,9 +131,6 @@ func (b *Book) Bytes() int { return b.bytes }
 // Limit bounds what the jobs on their way may take in memory.
 func (b *Book) Limit(most int) { b.most = most }
 
-// Empty reports whether nothing is on its way.
-func (b *Book) Empty() bool { return len(b.open) == 0 && len(b.byJob) == 0 }
-
 // Idle reports whether nothing is on its way but what is held.
 func (b *Book) Idle() bool {
 	return len(b.order) == 0 && !slices.ContainsFunc(b.open, func(j Job) bool { return !j.Held })

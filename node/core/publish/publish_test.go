@@ -145,7 +145,7 @@ func TestRefusedGroupsOfACommandBecomeOne(t *testing.T) {
 	r.now = turn.Clock{Wall: r.now.Wall.Round(0).Add(-time.Hour), Boot: r.now.Boot + int64(3*FullPause)}
 	r.publish(n + 1)
 	r.answerAll(command.Result{})
-	if !r.Empty() || r.Len() != 0 || len(r.nums) != 0 || r.bytes != 0 {
+	if r.Opened() != 0 || r.Len() != 0 || len(r.nums) != 0 || r.bytes != 0 {
 		t.Errorf("left are %d groups, %d jobs, %d numbers, %d bytes", len(r.order), r.Len(), len(r.nums), r.bytes)
 	}
 }

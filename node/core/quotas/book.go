@@ -127,7 +127,7 @@ func (b *Book) Accept(num uint64, name string, c Claim, nice uint32, now int64) 
 	}
 	u := b.user(name)
 	u.add(c)
-	b.follow(&job{num: num, user: u, Claim: c, looked: now, missed: -1, queued: c.Tasks, nice: nice})
+	b.follow(num, u, c, nice, now)
 }
 
 // add counts a job.
@@ -139,11 +139,11 @@ func (u *user) add(c Claim) {
 }
 
 // follow has a job looked at in its turn.
-func (b *Book) follow(j *job) {
-	b.jobs = append(b.jobs, j)
-	j.user.queued += j.queued
-	j.user.nice = j.nice
-	b.changed(j.user)
+func (b *Book) follow(num uint64, u *user, c Claim, nice uint32, now int64) {
+	b.jobs = append(b.jobs, &job{num: num, user: u, Claim: c, looked: now, missed: -1, queued: c.Tasks, nice: nice})
+	u.queued += c.Tasks
+	u.nice = nice
+	b.changed(u)
 }
 
 // Restart forgets the open jobs: those that there are will be accepted again.

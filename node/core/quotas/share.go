@@ -133,7 +133,7 @@ func (b *Book) Release(num uint64, name string, c Claim, now int64) (nice uint32
 	u.held -= c.Tasks
 	u.heldCPU -= c.Tasks * c.MilliCPU
 	nice = b.NiceOf(name)
-	b.follow(&job{num: num, user: u, Claim: c, looked: now, missed: -1, queued: c.Tasks, nice: nice})
+	b.follow(num, u, c, nice, now)
 	return nice
 }
 

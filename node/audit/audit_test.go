@@ -126,8 +126,8 @@ func TestTheRecordIsBounded(t *testing.T) {
 	}
 }
 
-// TestEntriesAreWrittenTogether: the writer sleeps while entries come that nobody waits for, and one that somebody waits
-// for is written at once, with those before it.
+// TestEntriesAreWrittenTogether: the writer sleeps while entries come that nobody waits for, and one that somebody
+// waits for is written at once, with those before it.
 func TestEntriesAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -54,7 +54,8 @@ func Open(o Options) (*Log, error) {
 		return nil, fmt.Errorf("open the audit record: %w", err)
 	}
 	l := &Log{
-		files: f, queue: make(chan item, maxQueue), urgent: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		files: f, queue: make(chan item, maxQueue), urgent: make(chan struct{}, 1),
+		quit: make(chan struct{}), done: make(chan struct{}),
 		failed: o.Failed,
 	}
 	go l.run()

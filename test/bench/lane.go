@@ -53,7 +53,8 @@ func dialLanes(ctx context.Context, fed *testbed.Federation, n int, contentType 
 
 // dialLanesAs connects n clients with tokens of their own.
 func dialLanesAs(
-	ctx context.Context, fed *testbed.Federation, n int, contentType string, body []byte, authorize func(int, http.Header),
+	ctx context.Context, fed *testbed.Federation, n int, contentType string, body []byte,
+	authorize func(client int, h http.Header),
 ) ([]*lane, error) {
 	lanes := make([]*lane, 0, n)
 	for i := range n {

@@ -7,6 +7,7 @@
 //
 // Usage: go run ./test/bench -binary bin/cloudshare [-beside OTHER] [-out FILE] [-only NAME,…] [-quick]
 //
+// -beside has another build of the program, such as an earlier commit's, take turns in section users.
 // -quick shows within about a minute that everything works: shorter windows,
 // fewer starts, smaller queues, the corners of the state machine's grid. Its
 // figures are no figures to quote.
@@ -26,7 +27,7 @@ import (
 )
 
 // total bounds the sections that always run, whatever hangs. On two cores of their own
-// they take six to seven minutes.
+// they take seven to eight minutes.
 const total = 10 * time.Minute
 
 // section measures some figures. It fills the table with what it has measured

@@ -16,7 +16,9 @@ import (
 const siteCount = 3
 
 // startSites starts a fresh federation for one section, on the LAN profile. The brokers get environ besides.
-func startSites(ctx context.Context, env environment, name string, sites, cores int, environ ...string) (*testbed.Federation, error) {
+func startSites(
+	ctx context.Context, env environment, name string, sites, cores int, environ ...string,
+) (*testbed.Federation, error) {
 	dir := filepath.Join(env.dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil { // a section may have mounted disks in it
 		return nil, fmt.Errorf("make folder of %s: %w", name, err)

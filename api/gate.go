@@ -68,7 +68,7 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 	}
 }
 
-// Names of headers as net/http keeps them: others are put into that form, in memory of their own, at each use.
+// headerIndex and headerSite are names as net/http keeps them: others are put into that form at each use.
 var headerIndex, headerSite = http.CanonicalHeaderKey(wire.HeaderIndex), http.CanonicalHeaderKey(wire.HeaderSite)
 
 // insistFor is for how long a browser comes by HTTPS alone: a month after its last visit.

@@ -67,7 +67,7 @@ func (at *stamp) setHeaders(h http.Header) {
 	}
 }
 
-// Names of headers as net/http keeps them: others are put into that form, in memory of their own, at each use.
+// headerAge and headerStale are names as net/http keeps them: others are put into that form at each use.
 var headerAge, headerStale = http.CanonicalHeaderKey(wire.HeaderAge), http.CanonicalHeaderKey(wire.HeaderStale)
 
 // Freshness returns the part of an answer that tells of a stale state.

@@ -144,7 +144,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Broker: in, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
 		Log: logger,
 	})
-	past := &reports{cfg.Archive, in.Archived, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}
+	past := &reports{cfg.Archive, in.Archived, in.Whose, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}
 	shown := newSource(&cfg, in, out, s.peers, who, stop)
 	shown.People = &people{b.Site(), b, past, record}
 	s.pages.api, s.pages.web = s.api, web.New(shown)

@@ -6,10 +6,19 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/access"
 )
 
 // EveryUser stands for the users of a site that have no limits of their own.
 const EveryUser = "*"
+
+// CheckLimitsUser returns nil for whom limits may be set: a user, or EveryUser.
+func CheckLimitsUser(name string) error {
+	if name == EveryUser || access.ValidUser(name) {
+		return nil
+	}
+	return fmt.Errorf("must be %s, or %s for all that have no limits of their own", access.UserForm, EveryUser)
+}
 
 // Quotas of a site's users: what jobs of one user that have not ended may be.
 const (

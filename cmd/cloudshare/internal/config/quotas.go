@@ -10,7 +10,6 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/access"
 )
 
 const (
@@ -38,9 +37,8 @@ func (c Config) UserLimits() (map[string]node.UserLimits, error) {
 		if _, twice := out[user]; twice {
 			return nil, cli.Usage("%s: user %q stands twice", quotasKey, user)
 		}
-		if user != node.EveryUser && !access.ValidUser(user) {
-			return nil, cli.Usage("%s: user %q: must be 1 to 63 small letters, digits, '.', '_', '-' or '@', or * for all others",
-				quotasKey, user)
+		if err := node.CheckLimitsUser(user); err != nil {
+			return nil, cli.Usage("%s: user %q: %w", quotasKey, user, err)
 		}
 		limits := out[node.EveryUser]
 		for pair := range strings.SplitSeq(rest, ":") {

@@ -29,6 +29,14 @@ const (
 	UserJobsPerMinute = "jobs_per_minute"
 )
 
+// UserHalfLife is after how long half of a user's use is forgotten, unless the configuration says otherwise. It says
+// something from MinUserHalfLife, below which turns are of the moment, to MaxUserHalfLife.
+const (
+	UserHalfLife    = 7 * 24 * time.Hour
+	MinUserHalfLife = time.Hour
+	MaxUserHalfLife = 365 * 24 * time.Hour
+)
+
 // UserLimits are the quotas of one user of a site, 0 = no limit. They hold at this site only.
 type UserLimits struct {
 	Tasks    uint64 `json:"tasks"`

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"math"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -34,8 +36,11 @@ func (c *Core) setUserLimits(ev UserLimitsEvent, fx *Effects) {
 	fx.Replies = append(fx.Replies, func() { ev.Done(err) })
 }
 
-// ConfigureUsers takes the limits of users from the configuration, before Recover.
-func (c *Core) ConfigureUsers(limits map[string]node.UserLimits) { c.quotas.Configure(limits) }
+// ConfigureUsers takes the limits of users and the half-life of their use from the configuration, before Recover.
+func (c *Core) ConfigureUsers(limits map[string]node.UserLimits, halfLife time.Duration) {
+	c.quotas.Configure(limits)
+	c.quotas.SetHalfLife(cmp.Or(halfLife, node.UserHalfLife))
+}
 
 // Users returns what the users of this site use of their quotas.
 func (c *Core) Users() []node.UserUse { return c.quotas.List(c.now.Wall.UnixMilli()) }
@@ -98,6 +103,7 @@ func (c *Core) lookAtUsers(n int, s StateReader) {
 // writeUse has the users' use written now and then.
 func (c *Core) writeUse(fx *Effects) {
 	if c.ticks%useTicks == 0 {
+		c.quotas.Decay(c.now.Wall.UnixMilli())
 		c.quotas.Write(&fx.Writes)
 	}
 }

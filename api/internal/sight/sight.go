@@ -35,8 +35,8 @@ func (j *Rule) sees(ctx context.Context, id command.JobID) node.Sight {
 	return node.AskerOf(ctx).Sees(id, j.broker.Site(), j.Whose(id))
 }
 
-// Whose returns the user of a job of this site, "" if it is of none or another site's. It asks nobody for leave: who may
-// see the job may know.
+// Whose returns the user of a job of this site, "" if it is of none or another site's. It does not look at who asks:
+// whoever may see the job may know.
 func (j *Rule) Whose(id command.JobID) string {
 	if id.Site != j.broker.Site() {
 		return ""

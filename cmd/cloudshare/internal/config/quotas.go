@@ -29,6 +29,15 @@ var quotaNames = map[string]func(l *node.UserLimits) *uint64{
 	"shares":          func(l *node.UserLimits) *uint64 { return &l.Shares },
 }
 
+// checkUsers checks what is said of this site's users.
+func (c Config) checkUsers() error {
+	if c.UserHalfLife < node.MinUserHalfLife || c.UserHalfLife > node.MaxUserHalfLife {
+		return cli.Usage("user_half_life %s: must be from %s to %s", c.UserHalfLife, node.MinUserHalfLife, node.MaxUserHalfLife)
+	}
+	_, err := c.UserLimits()
+	return err
+}
+
 // UserLimits are the quotas of users and of node.EveryUser. What is not named of a user's is as everybody's.
 func (c Config) UserLimits() (map[string]node.UserLimits, error) {
 	out := map[string]node.UserLimits{}

@@ -92,6 +92,15 @@ type UserUse struct {
 	CoreSeconds uint64
 }
 
+// UserTotals are what the users of a site have together; no name is among them.
+type UserTotals struct {
+	Users, Jobs, HeldJobs int // users with jobs that have not ended, these, and which of these are held
+	Tasks, HeldTasks      uint64
+}
+
+// UserQuotas are the kinds of quotas that may refuse a job.
+var UserQuotas = []string{UserTasks, UserMilliCPU, UserBytes, UserJobsPerMinute}
+
 // ErrUserQuota is what a *UserQuotaError wraps; ErrUsersFull says that too many users have limits of their own.
 var (
 	ErrUserQuota = errors.New("the user's quota is used up")

@@ -49,7 +49,7 @@ func (j *Jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) str
 	}
 	req, err := request(body, key, strict)
 	if err != nil {
-		j.refused.Inc()
+		j.refused(err)
 		return err
 	}
 	return j.accept(w, r, req)
@@ -59,7 +59,7 @@ func (j *Jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) str
 func (j *Jobs) accept(w http.ResponseWriter, r *http.Request, req node.Request) error {
 	answer := j.broker.Submit(r.Context(), []node.Request{req})[0]
 	if answer.Err != nil {
-		j.refused.Inc()
+		j.refused(answer.Err)
 		return answer.Err
 	}
 	j.accepted.Inc()

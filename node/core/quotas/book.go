@@ -196,6 +196,20 @@ func (b *Book) tidy() {
 	}
 }
 
+// Totals returns what the users have together.
+func (b *Book) Totals() (t node.UserTotals) {
+	for _, u := range b.users {
+		if u.jobs > 0 {
+			t.Users++
+		}
+		t.Jobs += u.jobs
+		t.HeldJobs += u.heldJobs
+		t.Tasks += u.tasks
+		t.HeldTasks += u.held
+	}
+	return t
+}
+
 // List shows everybody's limits and all users, by name; wall is unix time in milliseconds.
 func (b *Book) List(wall int64) []node.UserUse {
 	b.Decay(wall)

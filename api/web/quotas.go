@@ -22,9 +22,9 @@ type quotaRow struct{ What, Used, Most string }
 
 // limitsFrom words where a user's limits are from.
 var limitsFrom = map[string]string{
-	node.LimitsByCommand:       "The operator has set them for you.",
-	node.LimitsByConfiguration: "The broker's configuration has them for you.",
-	node.LimitsOfEverybody:     "They are those of all users.",
+	node.LimitsByCommand:       "The operator has set your limits.",
+	node.LimitsByConfiguration: "Your limits are from the broker's configuration.",
+	node.LimitsOfEverybody:     "Your limits are those of all users.",
 }
 
 // quotas tells of one user.

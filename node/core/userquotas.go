@@ -1,9 +1,7 @@
 package core
 
 import (
-	"cmp"
 	"math"
-	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -34,12 +32,6 @@ func (c *Core) setUserLimits(ev UserLimitsEvent, fx *Effects) {
 		c.quotas.WriteUser(ev.User, &fx.Writes)
 	}
 	fx.Replies = append(fx.Replies, func() { ev.Done(err) })
-}
-
-// ConfigureUsers takes the limits of users and the half-life of their use from the configuration, before Recover.
-func (c *Core) ConfigureUsers(limits map[string]node.UserLimits, halfLife time.Duration) {
-	c.quotas.Configure(limits)
-	c.quotas.SetHalfLife(cmp.Or(halfLife, node.UserHalfLife))
 }
 
 // Users returns what the users of this site use of their quotas.

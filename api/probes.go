@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -107,14 +106,8 @@ func newMetrics(reg *prometheus.Registry) *metrics {
 // overRate counts a request that was refused by a bound.
 func (m *metrics) overRate(bound string) { m.over.WithLabelValues(bound).Inc() }
 
-// refuse counts a job that was refused.
-func (m *metrics) refuse(err error) {
-	m.refused.Inc()
-	var over *node.UserQuotaError
-	if errors.As(err, &over) {
-		m.quotas.WithLabelValues(over.Quota).Inc()
-	}
-}
+// overQuota counts a job that was refused by a quota of its user.
+func (m *metrics) overQuota(kind string) { m.quotas.WithLabelValues(kind).Inc() }
 
 // sessions shows how many browsers are logged in.
 func (m *metrics) sessions(reg *prometheus.Registry, count func() int) {

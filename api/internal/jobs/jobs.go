@@ -40,31 +40,31 @@ type Broker interface {
 
 // Config of Jobs; all fields are required.
 type Config struct {
-	Broker   Broker
-	API      *rest.API
-	Reads    *reads.Reads
-	Bodies   *transport.Bodies
-	Peers    *peers.Client
-	Accepted prometheus.Counter // submissions
-	Refused  func(why error)    // is called for each job that is refused
-	Log      zerolog.Logger
+	Broker            Broker
+	API               *rest.API
+	Reads             *reads.Reads
+	Bodies            *transport.Bodies
+	Peers             *peers.Client
+	Accepted, Refused prometheus.Counter // submissions
+	OverQuota         func(quota string) // is told of each that a quota of its user has refused
+	Log               zerolog.Logger
 }
 
 // Jobs answers for one broker.
 type Jobs struct {
-	broker   Broker
-	api      *rest.API
-	reads    *reads.Reads
-	bodies   *transport.Bodies
-	peers    *peers.Client
-	accepted prometheus.Counter
-	refused  func(why error)
-	log      zerolog.Logger
+	broker            Broker
+	api               *rest.API
+	reads             *reads.Reads
+	bodies            *transport.Bodies
+	peers             *peers.Client
+	accepted, refused prometheus.Counter
+	overQuota         func(quota string)
+	log               zerolog.Logger
 }
 
 // New makes Jobs; Register adds their operations to the API.
 func New(c Config) *Jobs {
-	return &Jobs{c.Broker, c.API, c.Reads, c.Bodies, c.Peers, c.Accepted, c.Refused, c.Log}
+	return &Jobs{c.Broker, c.API, c.Reads, c.Bodies, c.Peers, c.Accepted, c.Refused, c.OverQuota, c.Log}
 }
 
 // Register adds the operations.

@@ -10,6 +10,7 @@ type Token struct {
 	Role    string     `json:"role" enum:"read-only,user,operator"`
 	Created *time.Time `json:"created"`
 	Expires *time.Time `json:"expires" doc:"null: never"`
+	Used    *time.Time `json:"used" doc:"the hour, UTC, in which it was used last; null: never, or of a provider's it is not known"`
 }
 
 // TokenRequest asks for a token.

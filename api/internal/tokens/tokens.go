@@ -82,6 +82,9 @@ func form(t access.Token) wire.Token {
 	if !t.Expires.IsZero() {
 		out.Expires = &t.Expires
 	}
+	if !t.Used.IsZero() {
+		out.Used = &t.Used
+	}
 	return out
 }
 

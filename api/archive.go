@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -18,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/archive"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Archive is a broker's memory beyond the state's retention.
@@ -194,25 +194,11 @@ func instant(name, text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	if ago, err := longAgo(text); err == nil && ago >= 0 {
+	if ago, err := jobspec.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
-	return time.Time{}, problem.BadQuery(name, text, "must be a date (2026-01-31), a moment (2026-01-31T12:00:00Z), or how long ago (36h, 7d)")
+	return time.Time{}, problem.BadQuery(name, text, "must be a date (2026-01-31), a moment (2026-01-31T12:00:00Z), or how long ago (36h, 7d, 2w)")
 }
-
-// longAgo is time.ParseDuration with days alone, such as 7d.
-func longAgo(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		d, err := time.ParseDuration(days + "h")
-		if err != nil || d > 1<<61/24 {
-			return -1, errors.Join(err, errTooLong)
-		}
-		return d * 24, nil
-	}
-	return time.ParseDuration(text)
-}
-
-var errTooLong = errors.New("too long ago")
 
 // archiveProblem words what the archive refuses.
 func archiveProblem(err error) error {

@@ -35,7 +35,14 @@ type auditing struct {
 	api    *rest.API
 	log    zerolog.Logger
 	// reading has one while somebody reads: each reader may go through all files.
-	reading chan struct{}
+	reading  chan struct{}
+	refusals refusals
+}
+
+func newAuditing(record Audit, log zerolog.Logger) *auditing {
+	a := &auditing{record: record, log: log, reading: make(chan struct{}, 1)}
+	a.refusals.write = func(e audit.Entry) { a.append(e, false) }
+	return a
 }
 
 // register adds GET /v1/audit.
@@ -88,19 +95,59 @@ func (a *auditing) entries(q audit.Query) ([]audit.Entry, error) {
 // note records a request that changes something, before its answer goes out. What only an operator may do is on a disk
 // by then; what users do, many thousand times a second, a second later.
 func (a *auditing) note(r *http.Request, status int, answered http.Header) {
+	e, ok := a.entry(r, status)
+	if !ok {
+		return
+	}
+	e.Targets = targetsOf(r, answered)
+	if status >= http.StatusBadRequest {
+		a.noteRefusal(r, e)
+		return
+	}
+	a.append(e, auth.Needed(r) == access.Operator)
+}
+
+// noteLines records that lines of a request were refused that is answered line by line: its status does not say so.
+func (a *auditing) noteLines(r *http.Request, n *rest.Note) {
+	if n.Lines == 0 {
+		return
+	}
+	if e, ok := a.entry(r, http.StatusAccepted); ok {
+		a.noteRefusal(r, e)
+	}
+}
+
+// noteRefusal records a refusal, with what was asked: nothing else tells it.
+func (a *auditing) noteRefusal(r *http.Request, e audit.Entry) {
+	n := rest.NoteOf(r.Context())
+	e.Why = problem.OneLine(n.Why)
+	if !a.refusals.admit("of "+sharer(r.Context()), e) {
+		return
+	}
+	if n.Asked != nil {
+		e.Asked = n.Asked()
+	}
+	a.append(e, auth.Needed(r) == access.Operator)
+}
+
+// entry returns what is recorded of each request, if it is one to record.
+func (a *auditing) entry(r *http.Request, status int) (audit.Entry, bool) {
 	who := node.AskerOf(r.Context())
 	if a.record == nil || who == (node.Asker{}) || who.Site != "" || auth.Reads(r) {
-		return
+		return audit.Entry{}, false
 	}
 	role := access.User
 	if who.Operator {
 		role = access.Operator
 	}
-	err := a.record.Append(audit.Entry{
+	return audit.Entry{
 		Time: time.Now().UTC(), User: who.User, Role: string(role), Token: who.Token,
-		Action: problem.OneLine(r.Method + " " + r.URL.Path), Targets: targetsOf(r, answered), Status: status,
-	}, auth.Needed(r) == access.Operator)
-	if err != nil {
+		Action: problem.OneLine(r.Method + " " + r.URL.Path), Status: status,
+	}, true
+}
+
+func (a *auditing) append(e audit.Entry, durable bool) {
+	if err := a.record.Append(e, durable); err != nil {
 		a.log.Error().Err(err).Msg("a request is missing in the audit record; see to the disk")
 	}
 }

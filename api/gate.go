@@ -91,8 +91,12 @@ func (g *gate) Admit(w http.ResponseWriter, r *http.Request) (*http.Request, fun
 		release()
 		return r, func() {}, err
 	}
+	note := new(rest.Note)
+	if !auth.Reads(r) {
+		ctx = rest.WithNote(ctx, note)
+	}
 	r = r.WithContext(node.WithAsker(ctx, who))
-	return r, func() { leave(); release() }, g.bodies.Decode(w, r)
+	return r, func() { leave(); release(); g.audit.noteLines(r, note) }, g.bodies.Decode(w, r)
 }
 
 // admit judges who asks: another site's broker was proven by the connection on which it asks, and so was the operator

@@ -112,6 +112,7 @@ type Server struct {
 	api       *rest.API
 	pages     *pages
 	peers     *peers.Client
+	audit     *auditing
 	// waiters are event streams, blocking reads and open pages; followers follow logs;
 	// slow are bodies that come slowly.
 	waiters, followers, slow *transport.Places
@@ -134,7 +135,8 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Blocks: reads.IsBlocking, Patience: reads.MaxWait,
 		Waiters: s.waiters, Stop: stop, Refuse: s.pages.refuse, Log: logger,
 	})
-	record := &auditing{record: cfg.Audit, log: logger, reading: make(chan struct{}, 1)}
+	record := newAuditing(cfg.Audit, logger)
+	s.audit = record
 	s.api = rest.New(cfg.Version, &gate{
 		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)),
 		auth: who, bodies: bodies,
@@ -194,6 +196,7 @@ func (s *Server) Addr() string { return s.transport.Addr() }
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.transport.Shutdown(ctx)
 	s.peers.Close()
+	s.audit.refusals.flush()
 	return err
 }
 

@@ -3,6 +3,7 @@ package certificate
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/node/wholefile"
 )
 
 // pair makes a certificate and its key in two files of a folder.
@@ -144,5 +147,28 @@ func TestExpiredPairAtTheStart(t *testing.T) {
 	}
 	if got := commonName(t, f.Get); got != "CloudShare site old" {
 		t.Errorf("it shows %s", got)
+	}
+}
+
+// TestExposedKeys: a key that the broker made is refused if others may read it; of one that somebody else sees to it is
+// said, if it is open to all.
+func TestExposedKeys(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := pair(t, dir, "a")
+	for mode, want := range map[os.FileMode]string{0o640: "chmod 600", 0o604: "mode 0604", 0o620: "pass for this broker"} {
+		if err := os.Chmod(key, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := OpenSelfMade(dir, "a", nil)
+		if !errors.Is(err, wholefile.ErrExposed) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%04o: %v", mode, err)
+		}
+		var log bytes.Buffer
+		if _, err = OpenFiles(cert, key, zerolog.New(&log)); err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(log.String(), "open to all users"); told != (mode&0o007 != 0) {
+			t.Errorf("%04o: told %q", mode, log.String())
+		}
 	}
 }

@@ -91,6 +91,15 @@ func (f *Files) look() {
 	}
 }
 
+// warnExposed says that any user of the machine may read the key. A group's right is none of that: it is how a program
+// that renews certificates shares them. REQUIRES: f.mu held.
+func (f *Files) warnExposed() {
+	if mode := f.seen[1].info.Mode().Perm(); mode&0o007 != 0 {
+		f.log.Warn().Str("file", f.key).Str("mode", fmt.Sprintf("%04o", mode)).
+			Msg("key of the API's certificate is open to all users of this machine: chmod o= it; whoever has read it can pass for this broker")
+	}
+}
+
 // load reads the pair if it has changed. The files are looked at before they are read: a change in between shows at the
 // next look. REQUIRES: f.mu held.
 func (f *Files) load() (changed bool, err error) {
@@ -112,5 +121,6 @@ func (f *Files) load() (changed bool, err error) {
 			fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "tls: ")))
 	}
 	f.current, f.seen = &pair, seen
+	f.warnExposed()
 	return true, nil
 }

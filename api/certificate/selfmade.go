@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net/netip"
 	"os"
@@ -70,7 +71,7 @@ func PinOf(cert *x509.Certificate) [sha256.Size]byte {
 
 // openKey reads the key, or makes it. One that is damaged is never replaced: tokens are pinned to it.
 func openKey(path string) (*ecdsa.PrivateKey, error) {
-	text, err := os.ReadFile(path)
+	text, err := readKey(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return makeKey(path)
 	}
@@ -86,6 +87,26 @@ func openKey(path string) (*ecdsa.PrivateKey, error) {
 	}
 	return nil, fmt.Errorf("read the API's key: %s is damaged: restore it from a backup, or remove it and give users new tokens", path)
 }
+
+// readKey reads a file that nobody but its owner may read or replace.
+func readKey(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err == nil {
+		err = wholefile.CheckSecret(path, st, "pass for this broker: remove it then, and give users new tokens")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, maxKey+1)) // a longer one is damaged
+}
+
+// maxKey bounds the key's file in bytes; one takes 241.
+const maxKey = 4 << 10
 
 func makeKey(path string) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

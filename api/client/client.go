@@ -30,6 +30,10 @@ var (
 	ErrUnreachable = errors.New("no broker answers")
 	// ErrBadAddr: the address is no http URL, host:port or unix:///PATH.
 	ErrBadAddr = errors.New("bad address")
+	// ErrTokenAway: the token has ended, and who renews it cannot be asked now; later it may be.
+	ErrTokenAway = errors.New("the token cannot be renewed now")
+	// ErrBrokeOff: an answer began, and did not come to its end.
+	ErrBrokeOff = errors.New("broke off")
 	// ErrBadAnswer: something that is no broker answered.
 	ErrBadAnswer = errors.New("not a broker's answer")
 )
@@ -42,9 +46,9 @@ type Client struct {
 	base  *url.URL
 	addr  string // as people name it
 	http  *http.Client
-	token string // "" = none is sent
-	watch *watch // nil: reads are answered at once
-	fresh *fresh // nil: reads are answered however old
+	token TokenSource // nil = none is sent
+	watch *watch      // nil: reads are answered at once
+	fresh *fresh      // nil: reads are answered however old
 }
 
 // New returns a client of the broker at addr: an http or https URL, host:port, which is http, or unix:///PATH of a
@@ -98,13 +102,6 @@ func newClient(base *url.URL, addr string, way dial, options []Option) *Client {
 	return c
 }
 
-// WithToken returns a client that proves by a token of the broker's site who asks. It shares c's connections.
-func (c *Client) WithToken(token string) *Client {
-	with := *c
-	with.token = token
-	return &with
-}
-
 // Addr returns the broker's base URL.
 func (c *Client) Addr() string { return c.addr }
 
@@ -145,10 +142,10 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	for k, v := range header {
 		req.Header[k] = v
 	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
+	res, err := c.withToken(req)
+	if errors.As(err, new(*tokenError)) {
+		return nil, err
 	}
-	res, err := c.http.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -86,7 +86,8 @@ func (c *Client) Events(ctx context.Context, q EventQuery) iter.Seq2[wire.Event,
 // passing reports an error that a restart of the broker ends.
 func passing(err error) bool {
 	var p *Problem
-	return errors.Is(err, ErrUnreachable) || errors.As(err, &p) && p.Status == http.StatusServiceUnavailable
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrTokenAway) ||
+		errors.As(err, &p) && p.Status == http.StatusServiceUnavailable
 }
 
 // eventStream is one call of Events, over all its connections.

@@ -111,7 +111,7 @@ func (c *Client) Output(
 		case ctx.Err() != nil:
 			return "", ctx.Err()
 		case err != nil:
-			return "", fmt.Errorf("%w: output of %s broke off: %w", ErrBadAnswer, id, err)
+			return "", brokeOff(id, err)
 		}
 		if next = line.Next; line.Task == nil {
 			continue
@@ -120,4 +120,13 @@ func (c *Client) Output(
 			return "", err
 		}
 	}
+}
+
+// brokeOff returns the error of an output that has not come to its end.
+func brokeOff(id string, err error) error {
+	kind := ErrUnreachable
+	if errors.As(err, new(*json.SyntaxError)) || errors.As(err, new(*json.UnmarshalTypeError)) {
+		kind = ErrBadAnswer
+	}
+	return fmt.Errorf("%w: the output of %s %w: %w", kind, id, ErrBrokeOff, err)
 }

@@ -11,4 +11,7 @@ type AuditEntry struct {
 	Action  string    `json:"action" example:"DELETE /v1/jobs/site-1.7"`
 	Targets []string  `json:"targets,omitempty" doc:"the jobs, members or tokens that it names, and the job that it became"`
 	Status  int       `json:"status" doc:"of the answer"`
+	Asked   string    `json:"asked,omitempty" doc:"what a refused submission asked for: name or first word of the command, and tasks"`
+	Why     string    `json:"why,omitempty" doc:"it was refused"`
+	More    int       `json:"more,omitempty" doc:"so many requests of the user were refused within the minute and are not listed; this was the last"`
 }

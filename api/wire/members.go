@@ -33,7 +33,7 @@ type Invitation struct {
 type InviteRequest struct {
 	Site string `json:"site" doc:"the name that the new site gets"`
 	Vote *bool  `json:"vote,omitempty" required:"false" default:"true" doc:"it is to be an elector, if there are fewer than five by then"`
-	For  string `json:"for,omitempty" required:"false" default:"24h" doc:"how long the invitation stands, at most 720h"`
+	For  string `json:"for,omitempty" required:"false" default:"24h" doc:"how long the invitation stands, at most 30d"`
 	// Again asks for a text for a member.
 	Again bool `json:"again,omitempty" required:"false" default:"false" doc:"for a member that comes back on an empty disk with the key that the federation has for it: nothing is decided, and nobody else is let in"`
 }

@@ -10,6 +10,7 @@ type Token struct {
 	Role    string     `json:"role" enum:"read-only,user,operator"`
 	Created *time.Time `json:"created"`
 	Expires *time.Time `json:"expires" doc:"null: never"`
+	Used    *time.Time `json:"used" doc:"the hour, UTC, in which it was used last; null: never, or of a provider's it is not known"`
 }
 
 // TokenRequest asks for a token.
@@ -17,7 +18,7 @@ type TokenRequest struct {
 	Name string `json:"name" doc:"what it is for: one line of 1 to 100 bytes"`
 	User string `json:"user,omitempty" required:"false" doc:"whose it is: 1 to 63 small letters, digits, '.', '_', '-' or '@'; needed with role user"`
 	Role string `json:"role" enum:"read-only,user,operator"`
-	For  string `json:"for,omitempty" required:"false" doc:"how long it holds, e.g. 720h; left out: until it is revoked"`
+	For  string `json:"for,omitempty" required:"false" doc:"how long it holds, e.g. 90d or 12h; left out: until it is revoked"`
 }
 
 // NewToken is a new token with its text, which nobody keeps: it is told once.

@@ -166,6 +166,7 @@ type WaitedJob struct {
 // there is none, or where to go on.
 type Output struct {
 	Task    *uint32  `json:"task,omitempty" doc:"index"`
+	Attempt uint32   `json:"attempt,omitempty" doc:"whose text it is: who asks again knows by it what was read before"`
 	Text    string   `json:"text,omitempty"`
 	Base64  []byte   `json:"base64,omitempty" doc:"instead of text, of what is not UTF-8"`
 	Problem *Problem `json:"problem,omitempty" doc:"the task's output is not there, or broke off"`

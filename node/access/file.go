@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -32,9 +33,12 @@ type entry struct {
 	Expires *time.Time `json:"expires,omitempty"`
 }
 
+// usesOf returns where it is kept when the tokens of a file were used.
+func usesOf(path string) string { return filepath.Join(filepath.Dir(path), UsesFile) }
+
 func encode(tokens map[string]Token) []byte {
 	doc := document{Version: version, Tokens: []entry{}}
-	for _, t := range (&Store{tokens: tokens}).List() {
+	for _, t := range sorted(tokens) {
 		e := entry{t.ID, t.Name, t.User, t.Role, hex.EncodeToString(t.hash[:]), t.Created, nil}
 		if !t.Expires.IsZero() {
 			e.Expires = &t.Expires

@@ -12,8 +12,9 @@ import (
 
 // Files of a site's data folder.
 const (
-	TokensFile   = "tokens.json" // what is kept of all tokens
-	OperatorFile = "token"       // the text of the token that the first start makes
+	TokensFile   = "tokens.json"      // what is kept of all tokens
+	UsesFile     = "tokens-used.json" // when they were used last
+	OperatorFile = "token"            // the text of the token that the first start makes
 )
 
 // OpenIn opens the tokens of a broker's data folder, which must exist. At its first start it makes the operator's

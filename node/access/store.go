@@ -19,6 +19,7 @@ type Store struct {
 	path string
 	now  func() time.Time
 	made bool // the file was there when it was opened
+	uses *uses
 
 	mu      sync.RWMutex
 	tokens  map[string]Token  // by ID; guarded by mu. Invariant: what it holds, the file holds
@@ -31,6 +32,7 @@ func Open(path string) (*Store, error) {
 	s := &Store{path: path, now: time.Now, tokens: map[string]Token{}}
 	data, err := readBounded(path)
 	if errors.Is(err, os.ErrNotExist) {
+		s.uses = openUses(usesOf(path), nil)
 		return s, nil
 	}
 	if err == nil {
@@ -39,9 +41,12 @@ func Open(path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the API's tokens: %s: %w; restore it from a backup, or remove it for a new operator's token", path, err)
 	}
-	s.made = true
+	s.made, s.uses = true, openUses(usesOf(path), s.tokens)
 	return s, nil
 }
+
+// Close saves when tokens were used. The store may be used on.
+func (s *Store) Close() error { return s.uses.save() }
 
 // Create makes a token with the name, user, role and end of t. Its text, which is returned, is not kept.
 func (s *Store) Create(t Token) (text string, made Token, err error) {
@@ -78,7 +83,8 @@ func (s *Store) adopt(text string, t Token) (Token, error) {
 	return t, s.replace(next)
 }
 
-// Find returns the token of a text. Its errors are ErrNoToken, ErrMistyped, ErrUnknown and ErrExpired.
+// Find returns the token of a text, which is used by that. Its errors are ErrNoToken, ErrMistyped, ErrUnknown and
+// ErrExpired.
 func (s *Store) Find(text string) (Token, error) {
 	id, hash, err := parse(text)
 	if err != nil {
@@ -93,7 +99,7 @@ func (s *Store) Find(text string) (Token, error) {
 	return s.current(t)
 }
 
-// ByID returns a token that was found before. Its errors are ErrUnknown and ErrExpired.
+// ByID returns a token that was found before, which is used by that. Its errors are ErrUnknown and ErrExpired.
 func (s *Store) ByID(id string) (Token, error) {
 	s.mu.RLock()
 	t, ok := s.tokens[id]
@@ -108,14 +114,24 @@ func (s *Store) current(t Token) (Token, error) {
 	if t.Expired(s.now()) {
 		return Token{}, ErrExpired
 	}
+	s.uses.record(t.ID, s.now())
+	t.Used = s.uses.of(t.ID)
 	return t, nil
 }
 
 // List returns all tokens, also expired ones, the oldest first.
 func (s *Store) List() []Token {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(s.tokens), func(a, b Token) int {
+	all := sorted(s.tokens)
+	s.mu.RUnlock()
+	for i := range all {
+		all[i].Used = s.uses.of(all[i].ID)
+	}
+	return all
+}
+
+func sorted(tokens map[string]Token) []Token {
+	return slices.SortedFunc(maps.Values(tokens), func(a, b Token) int {
 		if c := a.Created.Compare(b.Created); c != 0 {
 			return c
 		}
@@ -126,6 +142,9 @@ func (s *Store) List() []Token {
 // Revoke forgets a token: it is unknown from now on. The error is ErrUnknown if it is already.
 func (s *Store) Revoke(id string) error {
 	told, err := s.forget(id)
+	if err == nil {
+		s.uses.forget(id)
+	}
 	for _, tell := range told {
 		tell(id)
 	}

@@ -33,6 +33,8 @@ type Token struct {
 	Role    Role
 	Created time.Time
 	Expires time.Time // zero: never
+	// Used is when it was taken last, in whole hours; zero: never. It is not kept in the file of tokens.
+	Used time.Time
 
 	hash [sha256.Size]byte // of its text
 }

@@ -20,6 +20,12 @@ type Entry struct {
 	Targets []string `json:"targets,omitempty"`
 	// Status is that of the answer; of many jobs in one request it says that they were taken one by one.
 	Status int `json:"status"`
+	// Asked is what was asked for, of a submission that was refused: of one that was not, the job in Targets tells it.
+	Asked string `json:"asked,omitempty"`
+	// Why it was refused, in one line.
+	Why string `json:"why,omitempty"`
+	// More of the user's requests were refused at that time, this one being the last. They are not recorded each.
+	More int `json:"more,omitempty"`
 }
 
 // Query selects entries; zero fields select all.

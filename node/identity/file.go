@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/cloudshare/cloudshare/node/wholefile"
 )
 
 // maxFile bounds a key file in bytes; one takes 119.
@@ -24,7 +26,7 @@ var (
 	// ErrKeyFile reports a file that holds no key that may be used.
 	ErrKeyFile = errors.New("key file cannot be used")
 	// ErrExposed reports a file that others than its owner may read or replace.
-	ErrExposed = errors.New("key file is exposed")
+	ErrExposed = wholefile.ErrExposed
 )
 
 // Save writes the key into a new file that only its owner may read. After a crash there is the whole file or none.
@@ -120,16 +122,8 @@ func readOwn(path string) ([]byte, error) {
 
 // checkSecret refuses what others may read or replace.
 func checkSecret(path string, st os.FileInfo) error {
-	owner := st.Sys().(*syscall.Stat_t).Uid
-	switch {
-	case !st.Mode().IsRegular():
+	if !st.Mode().IsRegular() {
 		return unusable(path, "it is no file")
-	case st.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%w: others may read or write %s (mode %04o): chmod 600 it; whoever has read it can act as this site",
-			ErrExposed, path, st.Mode().Perm())
-	case owner != 0 && int(owner) != os.Geteuid():
-		return fmt.Errorf("%w: %s belongs to user %d, and this is user %d: chown it, or run as that user",
-			ErrExposed, path, owner, os.Geteuid())
 	}
-	return nil
+	return wholefile.CheckSecret(path, st, "act as this site")
 }

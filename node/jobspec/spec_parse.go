@@ -329,7 +329,7 @@ func (p *specParser) timeout(name string) error {
 	if err := p.text(name, &text); err != nil {
 		return err
 	}
-	d, err := time.ParseDuration(text)
+	d, err := ParseDuration(text)
 	if err != nil || d <= 0 || d > math.MaxInt64-time.Millisecond {
 		return &SpecError{Field: name, Value: quoted(text), Reason: `must be a positive duration such as "90s" or "1h"`}
 	}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -120,6 +121,25 @@ func (b *broker) fails(args ...string) (int, string) {
 		b.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return exit.ExitCode(), string(out)
+}
+
+// buffer is what a command that goes on has printed.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+// Write implements io.Writer.
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // problem is how the API refuses.

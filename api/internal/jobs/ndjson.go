@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
@@ -53,7 +54,7 @@ func (j *Jobs) submitLines(w http.ResponseWriter, r *http.Request, key string, s
 		j.writeResults(w, out, results)
 		cancel() // after the last result, or when the client is gone
 	})
-	stages.Go(func() { j.submitChunks(ctx, lines, results) })
+	stages.Go(func() { j.submitChunks(ctx, lines, results, rest.NoteOf(r.Context())) })
 	whole := readLines(in, key, strict, lines)
 	lines.Close()
 	stages.Wait()
@@ -90,7 +91,9 @@ func readLines(in *transport.Lines, key string, strict bool, lines *transport.Pe
 
 // submitChunks turns lines into results, until there are no more or nobody
 // takes them.
-func (j *Jobs) submitChunks(ctx context.Context, lines *transport.Pending[line], results *transport.Pending[byte]) {
+func (j *Jobs) submitChunks(
+	ctx context.Context, lines *transport.Pending[line], results *transport.Pending[byte], note *rest.Note,
+) {
 	defer results.Close()
 	defer lines.Abandon()
 	var buf []byte
@@ -118,7 +121,7 @@ func (j *Jobs) submitChunks(ctx context.Context, lines *transport.Pending[line],
 			if l.err == nil {
 				a, answers = answers[0], answers[1:]
 			}
-			buf = j.appendResult(buf, a, int(l.num))
+			buf = j.appendResult(buf, a, int(l.num), note)
 		}
 		if !results.Add(buf...) {
 			return
@@ -127,7 +130,7 @@ func (j *Jobs) submitChunks(ctx context.Context, lines *transport.Pending[line],
 }
 
 // appendResult writes a result line: an acceptance or a problem.
-func (j *Jobs) appendResult(b []byte, a node.Answer, n int) []byte {
+func (j *Jobs) appendResult(b []byte, a node.Answer, n int, note *rest.Note) []byte {
 	if a.Err == nil {
 		j.accepted.Inc()
 		return appendAccepted(b, a, a.Replayed)
@@ -135,6 +138,7 @@ func (j *Jobs) appendResult(b []byte, a node.Answer, n int) []byte {
 	j.refuse(a.Err)
 	p := problem.Logged(j.log, a.Err)
 	p.Line = n
+	noteLine(note, &p.Problem)
 	body, err := json.Marshal(p.Problem)
 	if err != nil {
 		body = []byte("{}")

@@ -48,6 +48,7 @@ func (j *Jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) str
 	if dry {
 		return j.dryRun(w, r, body, strict)
 	}
+	rest.NoteOf(r.Context()).Asked = func() string { return asked(body) }
 	req, err := request(body, key, strict)
 	if err != nil {
 		j.refuse(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // invitedFor is how long an invitation stands if nobody says.
@@ -40,9 +41,9 @@ func (m *Members) invite(w http.ResponseWriter, r *http.Request, _ func(string) 
 	within := invitedFor
 	if in.For != "" {
 		var err error
-		within, err = time.ParseDuration(in.For)
+		within, err = jobspec.ParseDuration(in.For)
 		if err != nil || within < time.Second || within > command.MaxInvitationMs*time.Millisecond {
-			return problem.BadField("for", in.For, "must be a duration from 1s to 720h, e.g. 24h")
+			return problem.BadField("for", in.For, "must be a duration from 1s to 30d, e.g. 24h or 1w")
 		}
 	}
 	if !command.ValidSite(in.Site) {

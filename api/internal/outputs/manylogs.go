@@ -165,7 +165,7 @@ func (m *manyLogs) copyTask(ctx context.Context, t *node.Task) {
 
 // copy sends one attempt's output.
 func (m *manyLogs) copy(ctx context.Context, q node.LogQuery, site string) error {
-	return m.copyFrom(ctx, q.Task, site, func() (io.ReadCloser, error) { return m.open(ctx, q) })
+	return m.copyFrom(ctx, q.Task, q.Attempt, site, func() (io.ReadCloser, error) { return m.open(ctx, q) })
 }
 
 // copyLatest sends the output of a task's last attempt, wherever it was.
@@ -181,7 +181,9 @@ func (m *manyLogs) copyLatest(ctx context.Context, q node.LogQuery, t *node.Task
 }
 
 // copyFrom sends an output that a site has. Sites that cannot be reached are asked again after a while.
-func (m *manyLogs) copyFrom(ctx context.Context, task uint32, site string, open func() (io.ReadCloser, error)) error {
+func (m *manyLogs) copyFrom(
+	ctx context.Context, task, attempt uint32, site string, open func() (io.ReadCloser, error),
+) error {
 	m.mu.Lock()
 	missed := m.missed[site]
 	m.mu.Unlock()
@@ -199,7 +201,7 @@ func (m *manyLogs) copyFrom(ctx context.Context, task uint32, site string, open 
 	}
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
-	return m.out.copy(task, body)
+	return m.out.copy(task, attempt, body)
 }
 
 // isNotFound reports whether this broker or another one says that there is no such output.

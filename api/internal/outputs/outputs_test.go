@@ -25,7 +25,7 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 	}
 	o := outputWriter{w: io.Discard, control: http.NewResponseController(discard{})}
 	done := make(chan error, 1)
-	go func() { done <- o.copy(1, strings.NewReader("a\n"+long+"\nb")) }()
+	go func() { done <- o.copy(1, 1, strings.NewReader("a\n"+long+"\nb")) }()
 	select {
 	case err := <-done:
 		if err != nil {
@@ -45,7 +45,7 @@ func TestAwaySitesAreAskedAgain(t *testing.T) {
 	}}
 	asked := ""
 	for _, site := range []string{"site-2", "site-3"} {
-		err := m.copyFrom(t.Context(), 1, site, func() (io.ReadCloser, error) {
+		err := m.copyFrom(t.Context(), 1, 1, site, func() (io.ReadCloser, error) {
 			asked += site
 			return nil,
 				node.ErrOutputGone

@@ -44,9 +44,9 @@ func (o *outputWriter) failed() bool {
 	return o.err != nil
 }
 
-// copy sends a task's output as it comes: whole lines, so that those of several
+// copy sends the output of a task's attempt as it comes: whole lines, so that those of several
 // tasks do not mix.
-func (o *outputWriter) copy(task uint32, body io.Reader) error {
+func (o *outputWriter) copy(task, attempt uint32, body io.Reader) error {
 	buf := make([]byte, 0, 2*maxPiece)
 	for !o.failed() {
 		n, err := body.Read(buf[len(buf):min(cap(buf), len(buf)+maxPiece)])
@@ -56,7 +56,7 @@ func (o *outputWriter) copy(task uint32, body io.Reader) error {
 			whole = len(buf)
 		}
 		if whole > 0 {
-			o.send(piece(task, buf[:whole]))
+			o.send(piece(task, attempt, buf[:whole]))
 			buf = buf[:copy(buf, buf[whole:])]
 		}
 		if errors.Is(err, io.EOF) {
@@ -70,9 +70,9 @@ func (o *outputWriter) copy(task uint32, body io.Reader) error {
 }
 
 // piece returns a line with some output.
-func piece(task uint32, b []byte) *wire.Output {
+func piece(task, attempt uint32, b []byte) *wire.Output {
 	if utf8.Valid(b) {
-		return &wire.Output{Task: &task, Text: string(b)}
+		return &wire.Output{Task: &task, Attempt: attempt, Text: string(b)}
 	}
-	return &wire.Output{Task: &task, Base64: bytes.Clone(b)}
+	return &wire.Output{Task: &task, Attempt: attempt, Base64: bytes.Clone(b)}
 }

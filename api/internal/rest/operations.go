@@ -99,6 +99,7 @@ func (a *API) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status == http.StatusInternalServerError {
 		a.log.Error().Err(err).Str("path", problem.OneLine(r.URL.Path)).Msg("request failed")
 	}
+	NoteOf(r.Context()).Refuse(&p.Problem)
 	p.Write(w)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/access"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Store keeps the tokens of one site; its errors are those of package access.
@@ -82,6 +83,9 @@ func form(t access.Token) wire.Token {
 	if !t.Expires.IsZero() {
 		out.Expires = &t.Expires
 	}
+	if !t.Used.IsZero() {
+		out.Used = &t.Used
+	}
 	return out
 }
 
@@ -90,9 +94,9 @@ func lifetime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	within, err := time.ParseDuration(text)
+	within, err := jobspec.ParseDuration(text)
 	if err != nil || within < time.Second {
-		return time.Time{}, problem.BadField("for", text, "must be a duration from 1s, e.g. 720h; leave it out for a token without end")
+		return time.Time{}, problem.BadField("for", text, "must be a duration from 1s, e.g. 90d or 12h; leave it out for a token without end")
 	}
 	return time.Now().Add(within), nil
 }

@@ -36,7 +36,7 @@ func TestAddressWithoutScheme(t *testing.T) {
 			t.Errorf("%s: no token, %v", a.Addr, err)
 		}
 	}
-	if was, err := c.EndLogin(lab); !was || err != nil {
+	if was, err := c.EndLogin(lab); was == nil || err != nil {
 		t.Errorf("logout: %v, %v", was, err)
 	}
 	if text, err := c.Token(lab); text != "" || err != nil {

@@ -130,10 +130,10 @@ func TestLogins(t *testing.T) {
 			want(fmt.Sprintf("%s, refresh %q", in, l.Refresh), what, words)
 		}
 	}
-	if was, err := c.EndLogin(DefaultAddr); !was || err != nil {
+	if was, err := c.EndLogin(DefaultAddr); was == nil || err != nil {
 		t.Error(was, err)
 	}
-	if was, err := c.EndLogin(DefaultAddr); was || err != nil {
+	if was, err := c.EndLogin(DefaultAddr); was != nil || err != nil {
 		t.Error(was, err)
 	}
 	want("logged out", "", "")

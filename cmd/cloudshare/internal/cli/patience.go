@@ -12,9 +12,9 @@ import (
 // it may be restarting.
 const Patience = 30 * time.Second
 
-// IsPassing reports an error that a restart or a new leader ends.
+// IsPassing reports an error that a restart, a new leader or the answer of an identity provider ends.
 func IsPassing(err error) bool {
 	var p *client.Problem
-	return errors.Is(err, client.ErrUnreachable) ||
+	return errors.Is(err, client.ErrUnreachable) || errors.Is(err, client.ErrTokenAway) ||
 		errors.As(err, &p) && (p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests)
 }

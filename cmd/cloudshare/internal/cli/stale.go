@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // freshness is what a reading command asks of the state's age, and what it heard.
@@ -49,7 +50,7 @@ func (f *freshness) apply(c *client.Client) (*client.Client, error) {
 	most := time.Duration(-1)
 	if f.most != "" {
 		var err error
-		if most, err = ParseDuration(f.most); err != nil || most < 0 {
+		if most, err = jobspec.ParseDuration(f.most); err != nil || most < 0 {
 			return nil, Usage("--max-staleness %q: must be a duration of 0 or more, e.g. 5s", f.most)
 		}
 	}

@@ -24,7 +24,7 @@ func (a *App) ClientOf(addr string) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := a.tokenFor(b)
+	token, login, err := a.tokenFor(b)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +41,9 @@ func (a *App) ClientOf(addr string) (*client.Client, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if login != nil {
+		return c.WithTokens(login.token), nil
 	}
 	return c.WithToken(token), nil
 }
@@ -77,19 +80,28 @@ func (a *App) Token(addr string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return a.tokenFor(b)
+	text, _, err := a.tokenFor(b)
+	return text, err
 }
 
-func (a *App) tokenFor(b broker) (string, error) {
+// tokenFor returns the token for a broker, and the login whose tokens follow it, nil if it is none of a login.
+func (a *App) tokenFor(b broker) (string, *renewal, error) {
 	if b.here {
 		if text, err := a.namedToken(); text != "" || err != nil {
-			return text, err
+			return text, nil, err
 		}
 	}
 	if b.scheme() == "unix" {
-		return "", nil
+		return "", nil, nil
 	}
-	return a.Contexts().Token(b.at)
+	known, at, err := a.Contexts().of(b.at)
+	if err == nil && known.Login != nil {
+		r := &renewal{contexts: a.Contexts(), at: at, login: *known.Login}
+		text, cause := r.token("")
+		return text, r, cause
+	}
+	text, err := a.Contexts().Token(b.at)
+	return text, nil, err
 }
 
 // namedToken returns the token that flag or environment name for the broker at --addr.
@@ -146,7 +158,8 @@ func (c Contexts) Token(addr string) (string, error) {
 		return "", err
 	}
 	if known.Login != nil {
-		return c.loginToken(at, *known.Login)
+		l, cause := c.renewed(at, *known.Login, "")
+		return l.IDToken, cause
 	}
 	if known.Token != "" || known.TokenFile == "" {
 		return known.Token, nil

@@ -58,7 +58,7 @@ func Broker(t testing.TB) string {
 {"number":9,"what":"rebind","site":"site-3","key":"csk_ffff","by":"site-2","state":"open","yes":0,"no":0,"electors":3,"needs":2,"missing":["site-1","site-2","site-5"]},
 {"number":10,"what":"policy","by":"site-2","state":"passed","yes":2,"no":0,"electors":2,"needs":0,"missing":[]}],"next":""}`,
 		"GET /v1/whoami":               `{"site":"site-1","user":"alice","role":"user","token":{"id":"7k2qm3xa","name":"laptop","user":"alice","role":"user","created":null,"expires":null}}`,
-		"GET /v1/tokens":               `{"items":[{"id":"7k2qm3xa","name":"laptop","user":"alice","role":"user","created":"2026-01-02T03:04:05Z","expires":null},{"id":"bbbbbbbb","name":"prometheus","role":"read-only","created":"2026-01-02T03:04:05Z","expires":"2026-02-02T03:04:05Z"}],"next":""}`,
+		"GET /v1/tokens":               `{"items":[{"id":"7k2qm3xa","name":"laptop","user":"alice","role":"user","created":"2026-01-02T03:04:05Z","expires":null,"used":"2026-01-02T04:00:00Z"},{"id":"bbbbbbbb","name":"prometheus","role":"read-only","created":"2026-01-02T03:04:05Z","expires":"2026-02-02T03:04:05Z"}],"next":""}`,
 		"POST /v1/tokens":              `{"token":"cst_7k2qm3xa_secret","id":"7k2qm3xa","name":"alice","user":"alice","role":"user","created":"2026-01-02T03:04:05Z","expires":"2026-02-02T03:04:05Z"}`,
 		"DELETE /v1/tokens/7k2qm3xa":   ``,
 		"POST /v1/invitations":         `{"token":"csi_secret","addresses":["127.0.0.1:7701"],"site":"lab-2","by":"site-1","vote":true,"state":"open","key":"csk_iiii","motion":7,"waiting":["site-2"],"needs":1}`,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // EnvPrefix begins the names of the keys in the environment.
@@ -67,7 +68,8 @@ func AddFlags(f *pflag.FlagSet) {
 		case int:
 			f.Int(name, v, c.doc)
 		case time.Duration:
-			f.Duration(name, v, c.doc)
+			to := new(time.Duration)
+			cli.DurationVar(f, to, name, v, c.doc)
 		case []string:
 			f.StringSlice(name, v, c.doc)
 		default:
@@ -104,11 +106,32 @@ func LoadSettings(path string, flags *pflag.FlagSet, environ func() []string) (S
 	if err := l.load(path, flags, environ); err != nil {
 		return l.s, err
 	}
+	if err := l.parseDurations(); err != nil {
+		return l.s, err
+	}
 	if err := l.k.Unmarshal("", &l.s.Config); err != nil {
 		return l.s, cli.Usage("configuration: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	splitLists(reflect.ValueOf(&l.s.Config).Elem())
 	return l.s, l.s.Config.Validate()
+}
+
+// parseDurations reads the texts that say how long, as those of commands.
+func (l *loader) parseDurations() error {
+	for _, f := range Fields() {
+		text, isText := l.k.Get(f.Key).(string)
+		if _, long := f.value.(time.Duration); !long || !isText {
+			continue
+		}
+		d, err := jobspec.ParseDuration(text)
+		if err == nil {
+			err = l.k.Set(f.Key, d)
+		}
+		if err != nil {
+			return cli.Usage("configuration: %s: %.80q %w", f.Key, text, err)
+		}
+	}
+	return nil
 }
 
 // splitLists splits the texts of each list at commas: one may hold several, as in

@@ -45,6 +45,7 @@ type brokerParts struct {
 	broker   *broker.Broker
 	records  *records
 	server   *api.Server
+	tokens   closingAccess
 	debug    *debugServer
 	// endContacts ends the checks of other sites' addresses and waits for that.
 	endContacts func()
@@ -164,6 +165,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
+	p.tokens = tokens
 	socket := openOperatorSocket(cfg.DataDir, log)
 	rates := api.Rates(cfg.Rates)
 	server := api.New(api.Config{
@@ -221,6 +223,9 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	}
 	if p.server != nil {
 		errs = append(errs, p.server.Shutdown(ctx))
+	}
+	if p.tokens != nil {
+		errs = append(errs, p.tokens.Close())
 	}
 	switch {
 	case p.broker != nil:

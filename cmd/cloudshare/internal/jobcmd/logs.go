@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cloudshare/cloudshare/api/client"
-	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -108,77 +105,5 @@ func copyTask(ctx context.Context, a *cli.App, c *client.Client, id string, q lo
 	if err == nil && n == 0 && !named {
 		a.Note("%s/%d wrote nothing to stdout; see cloudshare logs %s/%d --stream stderr", id, q.Task, id, q.Task)
 	}
-	return err
-}
-
-// copyOutput prints the output of several tasks, and tells of those whose output is
-// not whole.
-func copyOutput(ctx context.Context, a *cli.App, c *client.Client, id string, q client.OutputQuery, prefix bool) error {
-	p := outputPrinter{a: a, id: id, prefix: prefix}
-	for {
-		next, err := c.Output(ctx, id, q, p.print)
-		if err != nil {
-			return err
-		}
-		if q.Cursor = next; next == "" {
-			break
-		}
-	}
-	if err := p.endLine(); err != nil || p.first == nil {
-		return err
-	}
-	return cli.WithExit(cli.CodeOf(p.first), fmt.Errorf("the output of %s is not here, or not whole", cli.Plural(int64(p.missed), "task")))
-}
-
-// outputPrinter prints pieces of several tasks' output.
-type outputPrinter struct {
-	a      *cli.App
-	id     string
-	prefix bool
-	task   uint32
-	inLine bool // the last line has no end yet
-	first  *client.Problem
-	missed int
-}
-
-// print prints one piece, or tells of a problem.
-func (p *outputPrinter) print(o wire.Output) error {
-	if o.Problem != nil {
-		if p.missed++; p.first == nil {
-			p.first = o.Problem
-		}
-		p.a.Note("%s/%d: %s", p.id, *o.Task, cli.Explain(o.Problem))
-		return nil
-	}
-	text := o.Text + string(o.Base64)
-	if !p.prefix {
-		_, err := io.WriteString(p.a.Out, text)
-		return err
-	}
-	if p.inLine && *o.Task != p.task {
-		if err := p.endLine(); err != nil {
-			return err
-		}
-	}
-	p.task = *o.Task
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if !p.inLine {
-			fmt.Fprintf(&b, "%s/%d: ", p.id, p.task)
-		}
-		b.WriteString(line)
-		p.inLine = !strings.HasSuffix(line, "\n")
-	}
-	_, err := io.WriteString(p.a.Out, b.String())
-	return err
-}
-
-// endLine ends a line that its task did not end.
-func (p *outputPrinter) endLine() error {
-	if !p.inLine {
-		return nil
-	}
-	p.inLine = false
-	_, err := io.WriteString(p.a.Out, "\n")
 	return err
 }

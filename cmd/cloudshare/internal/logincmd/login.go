@@ -98,28 +98,3 @@ func confirm(ctx context.Context, a *cli.App, l cli.Login) (cli.Login, error) {
 	}
 	return l.With(t)
 }
-
-func logoutCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use: "logout", Short: "Forget the login at the broker's site", Args: cobra.NoArgs,
-		Example: "  cloudshare logout\n  cloudshare logout --context lab-a",
-		Long: `Forget the tokens that cloudshare login has kept for the broker at --addr. The provider is not told: log out there,
-too, if somebody else may have read them.`,
-		RunE: func(*cobra.Command, []string) error {
-			addr, err := a.Resolve(a.Addr)
-			if err != nil {
-				return err
-			}
-			was, err := a.Contexts().EndLogin(addr)
-			switch {
-			case err != nil:
-				return err
-			case !was:
-				a.Note("nobody was logged in at %s", a.Addr)
-			default:
-				a.Note("logged out at %s", a.Addr)
-			}
-			return nil
-		},
-	}
-}

@@ -1,6 +1,7 @@
 package sitecmd
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -43,9 +44,24 @@ func auditWhoCommand(a *cli.App, limit *int) *cobra.Command {
 	}
 }
 
+// refusal says what was refused, and why.
+func refusal(e *wire.AuditEntry) string {
+	var parts []string
+	for _, part := range []string{e.Asked, e.Why} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	text := strings.Join(parts, ": ")
+	if e.More > 0 {
+		text += fmt.Sprintf(" (the last of %d more in a minute)", e.More)
+	}
+	return text
+}
+
 func showAudit(w io.Writer, l wire.List[wire.AuditEntry]) {
-	cli.Row(w, "TIME", "USER", "ROLE", "TOKEN", "STATUS", "ACTION", "TARGETS")
+	cli.Row(w, "TIME", "USER", "ROLE", "TOKEN", "STATUS", "ACTION", "TARGETS", "REFUSED")
 	for _, e := range l.Items {
-		cli.Row(w, e.Time, e.User, e.Role, e.Token, e.Status, e.Action, strings.Join(e.Targets, " "))
+		cli.Row(w, e.Time, e.User, e.Role, e.Token, e.Status, e.Action, strings.Join(e.Targets, " "), refusal(&e))
 	}
 }

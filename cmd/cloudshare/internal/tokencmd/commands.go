@@ -31,9 +31,9 @@ func listCommand(a *cli.App) *cobra.Command {
 			return c.Tokens(cmd.Context())
 		},
 		func(w io.Writer, l wire.List[wire.Token]) {
-			cli.Row(w, "ID", "NAME", "USER", "ROLE", "CREATED", "EXPIRES")
+			cli.Row(w, "ID", "NAME", "USER", "ROLE", "CREATED", "EXPIRES", "USED")
 			for _, t := range l.Items {
-				cli.Row(w, t.ID, t.Name, t.User, t.Role, t.Created, expiry(t))
+				cli.Row(w, t.ID, t.Name, t.User, t.Role, t.Created, expiry(t), use(t))
 			}
 		})
 }
@@ -44,6 +44,14 @@ func expiry(t wire.Token) string {
 		return "never"
 	}
 	return cli.Cell(t.Expires)
+}
+
+// use says in which hour a token was used last.
+func use(t wire.Token) string {
+	if t.Used == nil {
+		return "never"
+	}
+	return t.Used.Local().Format("2006-01-02 15:04")
 }
 
 func revokeCommand(a *cli.App) *cobra.Command {

@@ -75,7 +75,8 @@ func (h *Handler) takeIdle(contained bool, owner string) *slot {
 	defer h.mu.Unlock()
 	found := -1
 	for i, s := range h.idle {
-		if s.contained == contained && (!contained || s.owner == owner || s.owner == "" && (found < 0 || h.idle[found].owner == "")) {
+		fits := s.contained == contained && (s.owner == "" || s.owner == owner)
+		if fits && (found < 0 || s.owner != "" || h.idle[found].owner == "") {
 			found = i
 		}
 	}

@@ -16,13 +16,13 @@ func (p Plan) Enter() error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("make a sandbox: process %d is not the first of a pid namespace", os.Getpid())
 	}
+	_ = unix.Sethostname([]byte(hostname)) // a service with ProtectHostname keeps the machine's
 	for _, step := range []struct {
 		what string
 		do   func() error
 	}{
 		{"make a root of its own", p.makeRoot},
 		{"bring up loopback", p.raiseLoopback},
-		{"name its host", func() error { return unix.Sethostname([]byte(hostname)) }},
 		{"forbid namespaces inside", forbidNamespaces},
 		{"set limits", p.setLimits},
 		{"close this process to others", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},

@@ -56,8 +56,8 @@ func (c Config) checkSandbox() error {
 // sandboxPlan returns what tasks in a sandbox see and may.
 func (c Config) sandboxPlan() sandbox.Plan {
 	p := sandbox.Plan{
-		Share: c.Sandbox.Share, HostNetwork: c.Sandbox.Network == networkHost, Processes: uint64(max(c.Sandbox.Processes, 0)),
-		Hide: []string{"/etc/cloudshare"},
+		Share: c.Sandbox.Share, Hide: []string{"/etc/cloudshare"},
+		HostNetwork: c.Sandbox.Network == networkHost, Processes: uint64(max(c.Sandbox.Processes, 0)),
 	}
 	if dir, err := filepath.Abs(c.DataDir); err == nil {
 		p.Hide = append(p.Hide, dir)

@@ -36,6 +36,9 @@ type attempt struct {
 	tell int64
 	word []byte
 	why  string // of Stop
+	// askAt is when the journal is asked what a signal meant, watchdog.Never = none came;
+	// asked is when that was done last.
+	askAt, askedAt int64
 }
 
 // tellAfter is how long a process runs before the broker hears of its start: of a
@@ -183,6 +186,7 @@ func (a *attempt) watchTask() {
 	stop := false
 	for !a.Exited {
 		now := executor.Boottime()
+		stop = stop || now >= a.askAt && a.isStopped(now)
 		act, wake := a.plan.Step(now, a.fence.Load(), stop)
 		a.act(act)
 		if now >= a.tell {
@@ -195,7 +199,7 @@ func (a *attempt) watchTask() {
 			look = now + pace
 			continue
 		}
-		from, err := a.sources.wait(a.child, min(wake, look, a.tell))
+		from, err := a.sources.wait(a.child, min(wake, look, a.tell, a.askAt))
 		if err != nil {
 			// Nothing can be watched any more: end it rather than lose it.
 			_, _ = a.plan.Step(executor.Boottime(), a.fence.Load(), true)
@@ -214,7 +218,8 @@ func (a *attempt) watchTask() {
 // receiveCommand takes what the broker says and reports whether it wants a stop.
 func (a *attempt) receiveCommand(from int) (stop bool) {
 	if from&fromTerm != 0 && drain(a.termed) {
-		stop = !a.inside || a.isStopped()
+		stop = !a.inside
+		a.askAt = a.askedAt + askPause
 	}
 	if from&fromBroker == 0 {
 		return stop
@@ -252,9 +257,13 @@ func (a *attempt) signalAll(sig unix.Signal) {
 	signalTree(os.Getpid(), sig)
 }
 
+// askPause is between two looks into the journal: a task may signal as often as it likes.
+const askPause = int64(100 * time.Millisecond)
+
 // isStopped reports whether a later broker has written that it wants the end of this
 // attempt, and takes over why: in a sandbox the signal may be the task's own.
-func (a *attempt) isStopped() bool {
+func (a *attempt) isStopped(now int64) bool {
+	a.askAt, a.askedAt = watchdog.Never, now
 	lines, err := readJournal(io.NewSectionReader(a.journal, 0, math.MaxInt64))
 	for _, l := range lines {
 		if l.Stop != nil && l.Stop.Name == a.name {

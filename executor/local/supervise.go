@@ -266,7 +266,7 @@ func (s *supervisor) serveOne(off, n int64) error {
 	if !ok || l.Ask == nil {
 		return errors.New("journal holds no task where one was announced")
 	}
-	a := &attempt{supervisor: s, asked: *l.Ask, name: l.Ask.Task.ID.String(), child: -1}
+	a := &attempt{supervisor: s, asked: *l.Ask, name: l.Ask.Task.ID.String(), child: -1, askAt: watchdog.Never}
 	r := a.run()
 	drain(s.termed) // of this attempt, for certain: nobody gives another before its end is told
 	if err := a.report(r); err != nil {

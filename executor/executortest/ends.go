@@ -152,8 +152,14 @@ func testLeftovers(r *Rig) {
 // fifo makes one that tasks can open.
 func (r *Rig) fifo() string {
 	r.Helper()
-	path := filepath.Join(r.TempDir(), "fifo")
-	r.Must(syscall.Mkfifo(path, 0o600))
+	dir := r.TempDir()
+	if r.env.Shared != "" {
+		var err error
+		dir, err = os.MkdirTemp(r.env.Shared, "") //nolint:usetesting // tasks see no other folder
+		r.Must(errors.Join(err, os.Chmod(dir, 0o755)))
+	}
+	path := filepath.Join(dir, "fifo")
+	r.Must(errors.Join(syscall.Mkfifo(path, 0o600), os.Chmod(path, 0o666)))
 	return path
 }
 

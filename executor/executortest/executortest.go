@@ -31,6 +31,8 @@ type Env struct {
 	// Image in which tasks run, "" = bare commands. It has a shell and the usual
 	// programs in /bin, and the test's temporary folders at their paths.
 	Image string
+	// Shared is a folder that tasks see, "" = they see the test's temporary ones.
+	Shared string
 	// Patience bounds every wait; 0 = 30 s.
 	Patience time.Duration
 	// Slow: a task takes seconds besides what it does, so what is shown by many is

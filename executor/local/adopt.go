@@ -178,6 +178,9 @@ func (s *slot) findSupervisor(lines []line) (found bool, err error) {
 func (h *Handler) takeOver(s *slot, lines []line) {
 	works := h.replay(s, lines)
 	for _, w := range works {
+		h.collect(s, w.Name)
+	}
+	for _, w := range works {
 		if w.Ended == nil && s.dead {
 			w.Ended = h.lastWord(s, w.Name).end()
 		}
@@ -309,10 +312,23 @@ func signalFile(f *os.File, sig unix.Signal) error {
 	return serr
 }
 
+// kinds are those of the supervisors that are started before they are needed.
+func (h *Handler) kinds() (contained []bool) {
+	for range min(h.cfg.Cores, 4) {
+		if h.contain.whom != ContainAll {
+			contained = append(contained, false)
+		}
+		if h.contain.whom != ContainNobody && h.contain.why == nil {
+			contained = append(contained, true)
+		}
+	}
+	return contained
+}
+
 // warm starts a few supervisors, so that the first attempts need not wait.
 func (h *Handler) warm() {
-	for range min(h.cfg.Cores, 4) {
-		s, err := h.spawn()
+	for _, contained := range h.kinds() {
+		s, err := h.spawn(contained)
 		if err != nil {
 			return // Start will meet the same and say so
 		}

@@ -3,6 +3,8 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -33,6 +36,9 @@ type attempt struct {
 	tell int64
 	word []byte
 	why  string // of Stop
+	// askAt is when the journal is asked what a signal meant, watchdog.Never = none came;
+	// asked is when that was done last.
+	askAt, askedAt int64
 }
 
 // tellAfter is how long a process runs before the broker hears of its start: of a
@@ -50,7 +56,7 @@ func (a *attempt) run() executor.Result {
 		return watchdog.Late()
 	}
 	if err := a.start(); err != nil {
-		if gone := hasFolder(filepath.Join(a.slot, "work"), true); gone != nil {
+		if gone := hasFolder(filepath.Join(a.slot, sandbox.WorkFolder), true); gone != nil {
 			err = &watchdog.Trouble{Cause: gone}
 		}
 		return watchdog.NotBegun(err)
@@ -63,7 +69,7 @@ func (a *attempt) run() executor.Result {
 	r := executor.Result{Cause: executor.Exited, Started: a.started, Run: time.Duration(executor.Boottime() - a.began)}
 	a.ReapAll(func() { // not by its group: that number may be another's by now
 		a.group.killAll()
-		signalTree(os.Getpid(), unix.SIGKILL)
+		a.signalAll(unix.SIGKILL)
 	})
 	unix.Close(a.child)
 	a.plan.Explain(&r, a.Task, watchdog.End{Status: a.Status, Why: a.why, OOM: a.group.oomKilled()})
@@ -71,8 +77,7 @@ func (a *attempt) run() executor.Result {
 }
 
 func (a *attempt) start() error {
-	work := filepath.Join(a.slot, "work")
-	env, err := watchdog.Environ(a.Task, work)
+	env, err := watchdog.Environ(a.Task, a.work)
 	if err != nil {
 		return err
 	}
@@ -84,27 +89,27 @@ func (a *attempt) start() error {
 		return err
 	}
 	if !a.group.needsThread(a.Task.Need.MemMiB) {
-		return a.launch(path, env, work)
+		return a.launch(path, env)
 	}
-	return a.thread.do(func() error { return a.launch(path, env, work) })
+	return a.thread.do(func() error { return a.launch(path, env) })
 }
 
 // launch forks the task, held to what it asked for; a cgroup that others have removed is
 // made once more. REQUIRES: on the side thread, if the group needs it.
-func (a *attempt) launch(path string, env []string, work string) error {
-	err := a.launchOnce(path, env, work)
+func (a *attempt) launch(path string, env []string) error {
+	err := a.launchOnce(path, env)
 	if err != nil && a.group.isGone() {
 		a.group.lost()
-		err = a.launchOnce(path, env, work)
+		err = a.launchOnce(path, env)
 	}
 	return err
 }
 
-func (a *attempt) launchOnce(path string, env []string, work string) (err error) {
+func (a *attempt) launchOnce(path string, env []string) (err error) {
 	if trouble := a.setLimits(); trouble != nil {
 		return &watchdog.Trouble{Cause: trouble}
 	}
-	if trouble := a.pinned(func() { err = a.fork(path, env, work) }); trouble != nil {
+	if trouble := a.pinned(func() { err = a.fork(path, env) }); trouble != nil {
 		return &watchdog.Trouble{Cause: trouble}
 	}
 	if err != nil {
@@ -132,17 +137,23 @@ const taskSlack = 50_000
 
 // fork execs the task in a session of its own. It dies with the thread that runs
 // this, which never ends before the process.
-func (a *attempt) fork(path string, env []string, work string) (err error) {
+func (a *attempt) fork(path string, env []string) (err error) {
 	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &a.child}
 	if a.group.fd >= 0 {
 		sys.UseCgroupFD, sys.CgroupFD = true, a.group.fd
 	}
-	runtime.LockOSThread() // a child inherits its thread's slack
+	runtime.LockOSThread() // a child inherits its thread's slack and capabilities
 	defer runtime.UnlockOSThread()
+	if a.inside {
+		sys.Cloneflags = unix.CLONE_NEWIPC // so that nothing of it stays for the next task
+		if err = sandbox.Bare(); err != nil {
+			return &watchdog.Trouble{Cause: err}
+		}
+	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, taskSlack, 0, 0, 0) // else it has ours
 	a.started, a.began = time.Now(), executor.Boottime()
 	a.Pid, err = syscall.ForkExec(path, a.Task.Command, &syscall.ProcAttr{
-		Dir: work, Env: env, Sys: sys,
+		Dir: a.work, Env: env, Sys: sys,
 		Files: []uintptr{a.null.Fd(), a.out.Files[0].Fd(), a.out.Files[1].Fd()},
 	})
 	return err
@@ -175,6 +186,7 @@ func (a *attempt) watchTask() {
 	stop := false
 	for !a.Exited {
 		now := executor.Boottime()
+		stop = stop || now >= a.askAt && a.isStopped(now)
 		act, wake := a.plan.Step(now, a.fence.Load(), stop)
 		a.act(act)
 		if now >= a.tell {
@@ -187,7 +199,7 @@ func (a *attempt) watchTask() {
 			look = now + pace
 			continue
 		}
-		from, err := a.sources.wait(a.child, min(wake, look, a.tell))
+		from, err := a.sources.wait(a.child, min(wake, look, a.tell, a.askAt))
 		if err != nil {
 			// Nothing can be watched any more: end it rather than lose it.
 			_, _ = a.plan.Step(executor.Boottime(), a.fence.Load(), true)
@@ -206,7 +218,8 @@ func (a *attempt) watchTask() {
 // receiveCommand takes what the broker says and reports whether it wants a stop.
 func (a *attempt) receiveCommand(from int) (stop bool) {
 	if from&fromTerm != 0 && drain(a.termed) {
-		stop = true
+		stop = !a.inside
+		a.askAt = a.askedAt + askPause
 	}
 	if from&fromBroker == 0 {
 		return stop
@@ -226,22 +239,65 @@ func (a *attempt) act(act watchdog.Action) {
 	case watchdog.Term:
 		_ = unix.Kill(-a.Pid, unix.SIGTERM)
 		_ = unix.Kill(-a.Pid, unix.SIGCONT)
-		signalTree(os.Getpid(), unix.SIGTERM)
+		a.signalAll(unix.SIGTERM)
 	case watchdog.Kill:
 		_ = unix.Kill(-a.Pid, unix.SIGKILL)
 		a.group.killAll()
-		signalTree(os.Getpid(), unix.SIGKILL)
+		a.signalAll(unix.SIGKILL)
 	case watchdog.Rest:
 	}
 }
 
-// report settles the attempt's files, then records and tells its end.
-func (a *attempt) report(r executor.Result) {
+// signalAll signals all of the attempt's processes.
+func (a *attempt) signalAll(sig unix.Signal) {
+	if a.inside { // all of them but this one, in one go: no fork escapes
+		_ = unix.Kill(-1, sig)
+		return
+	}
+	signalTree(os.Getpid(), sig)
+}
+
+// askPause is between two looks into the journal: a task may signal as often as it likes.
+const askPause = int64(100 * time.Millisecond)
+
+// isStopped reports whether a later broker has written that it wants the end of this
+// attempt, and takes over why: in a sandbox the signal may be the task's own.
+func (a *attempt) isStopped(now int64) bool {
+	a.askAt, a.askedAt = watchdog.Never, now
+	lines, err := readJournal(io.NewSectionReader(a.journal, 0, math.MaxInt64))
+	for _, l := range lines {
+		if l.Stop != nil && l.Stop.Name == a.name {
+			a.why = l.Stop.Why
+			return true
+		}
+	}
+	return err != nil // rather end it than never
+}
+
+// report settles the attempt's files, then records and tells its end. After an error the
+// next attempt could see something of this one.
+func (a *attempt) report(r executor.Result) (unclean error) {
 	a.clerk.Flush()
 	e := &ended{Name: a.name, Result: r, At: time.Now()}
 	e.Out, e.Err = a.keepOutput(0), a.keepOutput(1)
-	if err := cleanWork(filepath.Join(a.slot, "work")); err != nil {
+	switch err := a.clean(r); {
+	case err != nil && a.inside:
+		unclean = err
+		a.resign(err) // before the end is told: it is given nothing more
+	case err != nil:
 		fmt.Fprintf(os.Stderr, "supervise: clean up after %s: %v\n", a.name, err)
 	}
 	a.recordAndSend(line{End: e})
+	return unclean
+}
+
+// clean removes what the attempt has left.
+func (a *attempt) clean(r executor.Result) error {
+	switch {
+	case !a.inside:
+		return cleanWork(filepath.Join(a.slot, sandbox.WorkFolder))
+	case r.Started.IsZero(): // there is nothing
+		return nil
+	}
+	return a.wipe()
 }

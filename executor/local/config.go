@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 )
 
 // machineName is the only machine of this handler.
@@ -24,6 +25,10 @@ type Config struct {
 	// NoCgroups leaves cgroups alone: no memory limits, and trees are killed
 	// by walking them.
 	NoCgroups bool
+	// Contain says whose tasks run in sandboxes, and Sandbox of what kind: its user 0
+	// is the broker's own or, for root, nobody; the broker's folder is hidden in any case.
+	Contain Whom
+	Sandbox sandbox.Plan
 }
 
 // Validate names the first thing that cannot work.

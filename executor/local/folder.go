@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // errNoFolder: somebody has removed a slot's folder while its supervisor lives.
@@ -29,6 +30,9 @@ func (h *Handler) makeFolder(s *slot) error {
 		if err = h.makeDirs(); err == nil {
 			err = os.Mkdir(s.dir, 0o700)
 		}
+	}
+	if err == nil && s.contained {
+		err = h.contain.makeOwn(s.dir)
 	}
 	return err
 }
@@ -64,19 +68,34 @@ func hasFolder(work string, served bool) error {
 	return err
 }
 
+// takeIdle takes the idle supervisor that served last, of a kind and, in a sandbox, of
+// the owner's, else of nobody's; nil = none.
+func (h *Handler) takeIdle(contained bool, owner string) *slot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := -1
+	for i, s := range h.idle {
+		fits := s.contained == contained && (s.owner == "" || s.owner == owner)
+		if fits && (found < 0 || s.owner != "" || h.idle[found].owner == "") {
+			found = i
+		}
+	}
+	if found < 0 {
+		return nil
+	}
+	s := h.idle[found]
+	h.idle = slices.Delete(h.idle, found, found+1)
+	return s
+}
+
 // warmest takes an idle supervisor whose folder is there, nil = none. The others
 // are let go. The slot is nobody else's until it is assigned.
-func (h *Handler) warmest() *slot {
+func (h *Handler) warmest(contained bool, owner string) *slot {
 	for {
-		h.mu.Lock()
-		n := len(h.idle)
-		if n == 0 {
-			h.mu.Unlock()
+		s := h.takeIdle(contained, owner)
+		if s == nil {
 			return nil
 		}
-		s := h.idle[n-1]
-		h.idle = h.idle[:n-1]
-		h.mu.Unlock()
 		err := s.missing()
 		if err == nil {
 			return s

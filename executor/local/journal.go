@@ -29,6 +29,15 @@ type line struct {
 	// Sick is why the supervisor begins nothing any more: what it was given and has not
 	// ended never ran.
 	Sick *string `json:"sick,omitempty"`
+	// Stop asks a contained supervisor of an earlier broker for the end: a signal alone
+	// could be its task's.
+	Stop *stopping `json:"stop,omitempty"`
+}
+
+// stopping is what a later broker asks for.
+type stopping struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
 }
 
 // served says nothing but that the supervisor came to serve.

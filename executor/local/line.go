@@ -41,6 +41,8 @@ func (l line) appendText(dst []byte) []byte {
 		w.word("up")
 	case l.Sick != nil:
 		w.word("sick").string(*l.Sick)
+	case l.Stop != nil:
+		w.word("stop").string(l.Stop.Name).string(l.Stop.Why)
 	}
 	return append(w, lineEnd...)
 }
@@ -92,6 +94,8 @@ func parseLine(raw []byte) (l line, ok bool) {
 		l.Void = ptr(r.string())
 	case "sick":
 		l.Sick = ptr(r.string())
+	case "stop":
+		l.Stop = &stopping{Name: r.string(), Why: r.string()}
 	case "up":
 		l.Up = &served{}
 	default:

@@ -40,7 +40,7 @@ func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.
 		// Opened while it ran, or else the file may be another attempt's: its end
 		// is known, or its supervisor has kept its output and made the next file.
 		if err == nil && h.attempts.EndOf(w) == nil {
-			if kept, keptErr := outputs.OpenRegular(logPath(h.cfg.Dir, w.Name, n), os.O_RDONLY); keptErr == nil {
+			if kept := h.keptLog(w, n); kept != nil {
 				f.Close()
 				f = kept
 			}
@@ -61,6 +61,18 @@ func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.
 			return nil, fmt.Errorf("logs of %s: %w", w.Name, attempts.ErrClosed)
 		}
 	}
+}
+
+// keptLog opens output that was moved already though its end is not known yet, nil = it
+// was not. What a sandbox has kept in its slot may just be on its way to its place.
+func (h *Handler) keptLog(w *work, n int) *os.File {
+	place := logPath(h.cfg.Dir, w.Name, n)
+	for _, path := range []string{place, w.slot.keptPath(w.Name, n), place} {
+		if f, err := outputs.OpenRegular(path, os.O_RDONLY); err == nil {
+			return f
+		}
+	}
+	return nil
 }
 
 func (h *Handler) endedLog(w *work, e *attempts.End, n int) (io.ReadCloser, error) {

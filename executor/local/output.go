@@ -25,8 +25,12 @@ func (a *attempt) keepOutput(stream int) int64 {
 	}
 	defer f.Close()
 	a.out.Files[stream] = nil
-	err = os.Rename(attempts.Streams[stream], logPath("../..", a.name, stream))
-	if err != nil {
+	if a.inside { // its handler takes it from there
+		err = os.Rename(attempts.Streams[stream], a.name+"."+attempts.Streams[stream])
+	} else {
+		err = os.Rename(attempts.Streams[stream], logPath("../..", a.name, stream))
+	}
+	if err != nil && !a.inside {
 		err = saveOutput(f, logPath(filepath.Join(a.slot, "..", ".."), a.name, stream))
 	}
 	if err != nil {

@@ -43,6 +43,8 @@ func (h *Handler) checkFit(t executor.Task) error {
 		return fmt.Errorf("%w: image %q needs a container runtime, this handler runs commands", executor.ErrUnfit, t.Image)
 	case len(t.Command) == 0:
 		return fmt.Errorf("%w: no command", executor.ErrUnfit)
+	case h.contains(t) && h.contain.why != nil:
+		return fmt.Errorf("%w: %s's commands run in a sandbox only, and none can be made here: %w", executor.ErrUnfit, t.Owner, h.contain.why)
 	}
 	return h.use.Fit(t)
 }
@@ -72,12 +74,13 @@ func (h *Handler) handOver(w *work) error {
 
 // slotFor takes a warm supervisor, or starts one.
 func (h *Handler) slotFor(w *work) (*slot, error) {
-	for s := h.warmest(); s != nil; s = h.warmest() {
+	contained := h.contains(w.Task)
+	for s := h.warmest(contained, w.Task.Owner); s != nil; s = h.warmest(contained, w.Task.Owner) {
 		if h.assign(s, w) {
 			return s, nil
 		}
 	}
-	s, err := h.spawn()
+	s, err := h.spawn(contained)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +99,9 @@ func (h *Handler) assign(s *slot, w *work) bool {
 		return false
 	}
 	s.current, w.slot = w, s
+	if s.contained {
+		s.owner = w.Task.Owner
+	}
 	s.refs++
 	return true
 }
@@ -125,7 +131,11 @@ func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
 			}
 			return nil
 		}
-		// Its supervisor was started by an earlier broker: a signal is its only ear.
+		// Its supervisor was started by an earlier broker: a signal is its only ear, and
+		// the journal says what it means.
+		if _, _, err := s.record(line{Stop: &stopping{Name: w.Name, Why: fmt.Sprintf("%.1000s", why)}}); err != nil && !s.dead {
+			return err
+		}
 		if err := signalFile(s.pidfd, unix.SIGTERM); err != nil {
 			return fmt.Errorf("signal supervisor %d: %w", s.pid, err)
 		}

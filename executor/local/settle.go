@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,11 +67,14 @@ func (h *Handler) free(s *slot) {
 	if s.dead || s.conn == nil {
 		return
 	}
-	if s.size.Load() > maxJournal || len(h.idle) >= maxIdle {
+	if s.size.Load() > maxJournal || s.sick != "" {
 		h.retire(s)
 		return
 	}
-	h.idle = append(h.idle, s)
+	if h.idle = append(h.idle, s); len(h.idle) > maxIdle { // the one that has not served for longest goes
+		h.retire(h.idle[0])
+		h.idle = slices.Delete(h.idle, 0, 1)
+	}
 }
 
 // gone settles what a dead supervisor left: an attempt that it ended without
@@ -78,12 +82,7 @@ func (h *Handler) free(s *slot) {
 func (h *Handler) gone(s *slot) {
 	h.mu.Lock()
 	s.dead = true
-	for i, o := range h.idle {
-		if o == s {
-			h.idle = append(h.idle[:i], h.idle[i+1:]...)
-			break
-		}
-	}
+	h.idle = slices.DeleteFunc(h.idle, func(o *slot) bool { return o == s })
 	w := s.current
 	h.mu.Unlock()
 	var e *ended
@@ -94,6 +93,7 @@ func (h *Handler) gone(s *slot) {
 		ours := s.current == w
 		h.mu.Unlock()
 		if ours {
+			h.collect(s, w.Name)
 			e = h.lastWord(s, w.Name)
 		}
 	}

@@ -43,6 +43,9 @@ type slot struct {
 	dead bool
 	// sick is why the supervisor said that it begins nothing any more. Guarded by Handler.mu.
 	sick string
+	// contained: in a sandbox, which serves one owner's tasks only, "" = nobody's yet.
+	contained bool
+	owner     string // guarded by Handler.mu
 	// served: it has ended an attempt, so all of its folder was made.
 	served bool
 }
@@ -77,13 +80,14 @@ func (s *slot) record(l line) (end int64, n int, err error) {
 func (s *slot) workMark() string { return watchdog.WorkdirVar + "=" + filepath.Join(s.dir, "work") }
 
 // spawn starts a supervisor in a new slot.
-func (h *Handler) spawn() (*slot, error) {
+func (h *Handler) spawn(contained bool) (*slot, error) {
 	h.mu.Lock()
 	h.nslot++
 	// Unique across lives of the broker and boots of the machine.
 	name := strconv.FormatInt(nowUnix(), 36) + "-" + strconv.Itoa(h.nslot)
 	h.mu.Unlock()
-	s := &slot{name: name, dir: filepath.Join(h.cfg.Dir, "slots", name)}
+	s := slotIn(h.cfg.Dir, name)
+	s.contained = contained
 	if err := h.makeFolder(s); err != nil {
 		return nil, fmt.Errorf("make slot: %w", err)
 	}
@@ -145,20 +149,36 @@ func (h *Handler) launch(s *slot) (err error) {
 const superviseVerb = "supervise"
 
 func (h *Handler) exec(s *slot, files []*os.File) error {
-	args := append([]string{superviseVerb}, h.groups.arguments(s.name)...)
-	cmd := exec.Command(h.cfg.Executable, args...)
-	cmd.Dir, cmd.ExtraFiles, cmd.Stderr = s.dir, files, h.stderr
-	// One thread polls and the rest sleeps; more would only cost memory.
-	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=all"}
-	if race, set := os.LookupEnv("GORACE"); set { // a build with the race detector waits a second at exit
-		cmd.Env = append(cmd.Env, "GORACE="+race)
+	args := []string{superviseVerb}
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if s.contained {
+		lent, err := h.groups.lend(s.name, &h.contain.plan)
+		if err != nil {
+			return err
+		}
+		defer lent.close()
+		attr, files = h.contain.plan.Attributes(), append(files, lent.files...)
+		args = append(append(args, "-sandbox", h.contain.plan.Encode()), lent.arguments(fdControl+len(files)-len(lent.files))...)
+	} else {
+		args = append(args, h.groups.arguments(s.name)...)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd := exec.Command(h.cfg.Executable, args...)
+	cmd.Dir, cmd.ExtraFiles, cmd.Stderr, cmd.Env, cmd.SysProcAttr = s.dir, files, h.stderr, supervisorEnv(), attr
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	s.proc, s.pid = cmd.Process, cmd.Process.Pid
 	return nil
+}
+
+// supervisorEnv is the environment of a supervisor.
+func supervisorEnv() []string {
+	// One thread polls and the rest sleeps; more would only cost memory.
+	env := []string{"GOMAXPROCS=1", "GOTRACEBACK=all"}
+	if race, set := os.LookupEnv("GORACE"); set { // a build with the race detector waits a second at exit
+		env = append(env, "GORACE="+race)
+	}
+	return env
 }
 
 // listen hears one supervisor until it is gone or we are.
@@ -171,6 +191,9 @@ func (h *Handler) listen(s *slot) {
 			break
 		}
 		if l, ok := parseLine(buf[:n]); ok {
+			if l.End != nil {
+				h.collect(s, l.End.Name)
+			}
 			h.heard(s, l)
 		}
 	}

@@ -8,13 +8,16 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -46,6 +49,11 @@ type supervisor struct {
 	out     watchdog.Output // empty between attempts
 	heard   [4 << 10]byte   // room for one packet
 	orphan  bool            // the broker is gone
+	// work is the private directory, as tasks know it.
+	work string
+	// inside: it is the first process of a sandbox, shares are the folders that it shows.
+	inside bool
+	shares []string
 }
 
 // Supervise is the life of a supervisor process; args is what follows
@@ -68,11 +76,19 @@ func supervise(args []string) error {
 	mem := fs.String("memory", "", "cgroup that limits memory")
 	v2 := fs.Bool("v2", false, "the memory cgroup is of v2")
 	cpu := fs.Bool("cpu", false, "the cgroup for the attempt's processes limits processor time")
+	plan := fs.String("sandbox", "", "be the first process of such a sandbox")
+	try := fs.Bool("try", false, "end once the sandbox is made")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	s := &supervisor{journal: os.NewFile(fdJournal, "journal")}
-	err := s.open()
+	err := s.enter(*plan)
+	if *try {
+		return err
+	}
+	if err == nil {
+		err = s.open()
+	}
 	if err == nil {
 		s.group = newGroup(*kill, *mem, *v2, *cpu)
 		defer s.leaveGroups()
@@ -113,9 +129,6 @@ func (s *supervisor) open() (err error) {
 	if err = sealFiles(); err != nil {
 		return fmt.Errorf("keep files from tasks: %w", err)
 	}
-	if s.slot, err = os.Getwd(); err != nil {
-		return fmt.Errorf("find own slot: %w", err)
-	}
 	if s.fence, err = watchdog.MapPage(fdFence); err != nil {
 		return err
 	}
@@ -140,7 +153,24 @@ func (s *supervisor) open() (err error) {
 	if err = s.freshOutputs(); err != nil {
 		return err
 	}
-	return os.MkdirAll("work", 0o700)
+	return os.MkdirAll(sandbox.WorkFolder, 0o700)
+}
+
+// enter makes the sandbox, and says where tasks work.
+func (s *supervisor) enter(plan string) (err error) {
+	if plan != "" {
+		p, err := sandbox.Decode(plan)
+		if err != nil {
+			return err
+		}
+		s.slot, s.work, s.inside, s.shares = ".", sandbox.Work, true, p.Share
+		return p.Enter()
+	}
+	if s.slot, err = os.Getwd(); err != nil {
+		return fmt.Errorf("find own slot: %w", err)
+	}
+	s.work = filepath.Join(s.slot, sandbox.WorkFolder)
+	return nil
 }
 
 // sealFiles marks every open file but the standard three as closed on exec.
@@ -162,7 +192,7 @@ func sealFiles() error {
 func (s *supervisor) catchTerm() {
 	ch := make(chan os.Signal, 1)
 	// Caught, not ignored: tasks would inherit that.
-	signal.Notify(ch, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	signal.Notify(ch, s.caught()...)
 	go func() {
 		for sig := range ch {
 			if sig == unix.SIGTERM {
@@ -170,6 +200,22 @@ func (s *supervisor) catchTerm() {
 			}
 		}
 	}()
+}
+
+// caught are the signals that this process takes. In a sandbox its task may send any of
+// them, and most would end a program in Go.
+func (s *supervisor) caught() (list []os.Signal) {
+	if !s.inside {
+		return []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
+	}
+	const last = 64
+	for sig := syscall.Signal(1); sig <= last; sig++ {
+		// The runtime's own, of which there are many, end nothing.
+		if !slices.Contains([]syscall.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE}, sig) {
+			list = append(list, sig)
+		}
+	}
+	return list
 }
 
 // serve runs attempts until the broker is gone.
@@ -220,10 +266,12 @@ func (s *supervisor) serveOne(off, n int64) error {
 	if !ok || l.Ask == nil {
 		return errors.New("journal holds no task where one was announced")
 	}
-	a := &attempt{supervisor: s, asked: *l.Ask, name: l.Ask.Task.ID.String(), child: -1}
+	a := &attempt{supervisor: s, asked: *l.Ask, name: l.Ask.Task.ID.String(), child: -1, askAt: watchdog.Never}
 	r := a.run()
 	drain(s.termed) // of this attempt, for certain: nobody gives another before its end is told
-	a.report(r)
+	if err := a.report(r); err != nil {
+		return err
+	}
 	s.group.renew()
 	return s.freshOutputs()
 }

@@ -124,9 +124,14 @@ func (o options) inDir(ctx context.Context, dir string, parts []part) error {
 	return s.play(ctx, parts)
 }
 
-// buildMarker builds the task's program: static, so that it starts at once.
+// buildMarker builds the task's program: static, so that it starts at once. Its folder is
+// one that sandboxes show.
 func buildMarker(ctx context.Context, dir string) (string, error) {
-	bin := filepath.Join(dir, "mark")
+	shared := filepath.Join(dir, "program")
+	if err := testbed.MakeShared(shared); err != nil {
+		return "", fmt.Errorf("make folder for mark: %w", err)
+	}
+	bin := filepath.Join(shared, "mark")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", bin,
 		"github.com/cloudshare/cloudshare/test/chaos/mark")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/test/chaos/check"
 	"github.com/cloudshare/cloudshare/test/chaos/linear"
 	"github.com/cloudshare/cloudshare/test/chaos/plan"
+	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
 // run is one federation under test and all that is found out about it.
@@ -45,13 +47,16 @@ type run struct {
 // newRun starts a federation in a folder of its own.
 func newRun(ctx context.Context, opts fleetOptions, marker string, out io.Writer) (*run, error) {
 	r := &run{
-		marker: marker, marks: filepath.Join(opts.dir, "marks"), began: time.Now(), out: out,
+		marker: marker, marks: filepath.Join(opts.dir, "shared", "marks"), began: time.Now(), out: out,
 		ended: make(chan string, 64),
 	}
-	if err := os.WriteFile(r.marks, nil, 0o600); err != nil {
+	err := errors.Join(
+		testbed.MakeShared(filepath.Dir(r.marks)), os.WriteFile(r.marks, nil, 0o600), os.Chmod(r.marks, 0o666),
+	)
+	if err != nil {
 		return nil, fmt.Errorf("make file of marks: %w", err)
 	}
-	var err error
+	opts.env = append(slices.Clone(opts.env), "CLOUDSHARE_SANDBOX_SHARE="+filepath.Dir(marker)+","+filepath.Dir(r.marks))
 	if r.fleet, err = newFleet(ctx, opts, r.ended); err != nil {
 		return nil, err
 	}

@@ -200,8 +200,29 @@ func TestSystemd(t *testing.T) {
 	if out := m.run("cloudshare", "logs", id); out != "begun\ntmp\nvar\nshm\nended\n" {
 		t.Errorf("it said %q", out)
 	}
+	m.checkSandbox()
 	m.run("systemctl", "stop", "cloudshare")
 	if out := m.run("systemctl", "show", "-p", "Result", "cloudshare"); out != "Result=success\n" {
 		t.Errorf("stopped: %s", out)
+	}
+}
+
+// checkSandbox: the unit's walls leave room for sandboxes, which its own tasks are put into
+// here.
+func (m *machine) checkSandbox() {
+	m.t.Helper()
+	if out := m.run("cloudshare", "status"); !strings.Contains(out, "other sites' tasks run in sandboxes") {
+		m.t.Errorf("no sandboxes:\n%s", out)
+	}
+	m.run("systemctl", "set-environment", "CLOUDSHARE_SANDBOX_TASKS=all")
+	m.run("systemctl", "restart", "cloudshare")
+	await(m.t, "it is started again", func() error {
+		_, err := m.try("cloudshare", "sites")
+		return err
+	})
+	out := m.run("cloudshare", "submit", "--follow", "--", "sh", "-c",
+		"pwd; ls -d /var/lib/* /run 2>/dev/null; kill -9 -1; cat /proc/net/route | wc -l; grep Seccomp: /proc/self/status")
+	if want := "/.cloudshare/work\n1\nSeccomp:\t2\n"; !strings.Contains(out, want) {
+		m.t.Errorf("a task in a sandbox does not say %q:\n%s", want, out)
 	}
 }

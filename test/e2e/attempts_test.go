@@ -18,7 +18,7 @@ func TestEarlierAttemptsAreReadAtTheOwner(t *testing.T) {
 	t.Parallel()
 	fed := start(t, 3, 1)
 	asked := fed.Sites[2]
-	gate := filepath.Join(t.TempDir(), "gate")
+	gate := filepath.Join(sharedDir(t), "gate")
 	a := submit(t, asked, testbed.Spec{
 		Command: []string{"/bin/sh", "-c", `echo "attempt $CLOUDSHARE_ATTEMPT at $CLOUDSHARE_SITE"
 			[ "$CLOUDSHARE_ATTEMPT" = 2 ] && exit 0; until [ -e "$GATE" ]; do sleep 0.05; done; exit 1`},

@@ -51,7 +51,7 @@ func startBinary(t *testing.T, binary string, sites, cores int, env ...string) *
 	t.Helper()
 	fed, err := testbed.Start(t.Context(), testbed.Options{
 		Binary: binary, Dir: t.TempDir(), Sites: sites, Cores: cores,
-		Coordination: *coordination, Env: env,
+		Coordination: *coordination, Env: env, Share: testbed.SharedBeside(cloudshare),
 	})
 	if err != nil {
 		t.Fatal(err)

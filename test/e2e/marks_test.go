@@ -35,8 +35,17 @@ mark end`
 
 func newGated(t *testing.T) *gated {
 	t.Helper()
-	dir := t.TempDir()
+	dir := sharedDir(t)
 	return &gated{marks: filepath.Join(dir, "marks"), gate: filepath.Join(dir, "gate")}
+}
+
+// sharedDir is a test's folder that tasks see.
+func sharedDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(testbed.SharedBeside(cloudshare), "")
+	must(t, err)
+	must(t, os.Chmod(dir, 0o777))
+	return dir
 }
 
 // spec of a job of count such tasks.

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,9 +33,22 @@ func BuildAndRun(run func(binary string) int) int {
 	}
 	defer os.RemoveAll(dir)
 	binary, err := Build(context.Background(), dir)
+	if err == nil {
+		err = MakeShared(SharedBeside(binary))
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return run(binary)
+}
+
+// SharedBeside returns the folder, beside the binary of BuildAndRun, that tasks of all the
+// federations of a test may write, in sandboxes, too: see [Options.Share].
+func SharedBeside(binary string) string { return filepath.Join(filepath.Dir(binary), "shared") }
+
+// MakeShared makes a folder that any user may write, as tasks of a broker that is root
+// have another one.
+func MakeShared(dir string) error {
+	return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777))
 }

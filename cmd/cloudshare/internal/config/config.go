@@ -60,6 +60,7 @@ type Config struct {
 	Handlers HandlersConfig `koanf:"handlers"`
 
 	Commands  bool            `koanf:"commands" doc:"run bare commands as processes of this machine; false = jobs with an image only"`
+	Sandbox   SandboxConfig   `koanf:"sandbox"`
 	Container ContainerConfig `koanf:"container"`
 	Kube      KubeConfig      `koanf:"kube"`
 
@@ -107,7 +108,7 @@ func Default() Config {
 	return Config{
 		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", GossipJoin: []string{}, Deny: []string{}, HTTPNames: []string{}, Profile: "lan",
 		Coordination: Raft,
-		Commands:     true, Container: defaultContainer(), Kube: defaultKube(),
+		Commands:     true, Sandbox: defaultSandbox(), Container: defaultContainer(), Kube: defaultKube(),
 		Labels: []string{}, Handlers: defaultHandlers(),
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "10Gi", Each: "64Mi"},
@@ -170,6 +171,9 @@ func (c Config) Validate() error {
 		return err
 	}
 	if err := c.checkOIDC(); err != nil {
+		return err
+	}
+	if err := c.checkSandbox(); err != nil {
 		return err
 	}
 	if err := c.checkRates(); err != nil {

@@ -9,7 +9,10 @@ import (
 
 // ForLocal returns what the handler of bare commands is told.
 func (c Config) ForLocal() local.Config {
-	return local.Config{Keeping: c.keeping("local"), Cores: c.localCores(), MemMiB: c.MemoryMiB(), Pin: c.Pin}
+	return local.Config{
+		Keeping: c.keeping("local"), Cores: c.localCores(), MemMiB: c.MemoryMiB(), Pin: c.Pin,
+		Contain: c.contained(), Sandbox: c.sandboxPlan(),
+	}
 }
 
 // keeping returns what each handler is told of its attempts; it has a folder of its own.

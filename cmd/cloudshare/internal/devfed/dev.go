@@ -36,6 +36,10 @@ type dev struct {
 	keep     bool
 	sample   bool
 
+	contain    string   // whose tasks run in sandboxes
+	share      []string // folders that they see
+	sandboxSet bool     // one of the two flags was given
+
 	coordination    string
 	coordinationSet bool          // the flag was given: it must agree with the data
 	place, auth     string        // of an ensemble of the user's own: none is started
@@ -60,9 +64,11 @@ Keys of the broker in the environment, such as CLOUDSHARE_MIN_FREE=0, count for
 all sites, but for those that dev sets itself (addresses, folders, cores).`,
 		Example: `  cloudshare dev
   cloudshare dev --sites 5 --cores 1 --http 127.0.0.1:8800 --data-dir /tmp/fed
+  cloudshare dev --share /data/sets
   cloudshare dev --coordination zookeeper`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.httpSet, d.coresSet = cmd.Flags().Changed("http"), cmd.Flags().Changed("cores")
+			d.sandboxSet = cmd.Flags().Changed("sandbox") || cmd.Flags().Changed("share")
 			d.coordinationSet = cmd.Flags().Changed("coordination")
 			return d.run(cmd.Context())
 		},
@@ -74,6 +80,8 @@ all sites, but for those that dev sets itself (addresses, folders, cores).`,
 	f.StringVar(&d.dataDir, "data-dir", "", "keep all data in this folder")
 	f.BoolVar(&d.keep, "keep", false, "do not remove the temporary folder at the end")
 	f.BoolVar(&d.sample, "sample", false, "submit a small workload and show who runs what for whom")
+	f.StringVar(&d.contain, "sandbox", "", "whose tasks run in sandboxes: foreign (the default), all or off")
+	f.StringSliceVar(&d.share, "share", nil, "folder that tasks in sandboxes see and may write, at the same path")
 	f.StringVar(&d.coordination, "coordination", config.Raft, "where the log is: raft, or zookeeper (starts a server of the Debian package)")
 	f.StringVar(&d.place, "zk", "", "with --coordination zookeeper: use this ensemble (host:port,…/path) instead")
 	f.StringVar(&d.auth, "zk-auth", "", "with --zk: file with one line USER:PASSWORD")

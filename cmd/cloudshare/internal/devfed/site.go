@@ -28,6 +28,7 @@ type devSite struct {
 	HTTP, Peer string
 	Cores      int
 	backend    string // lines of config.yaml that name another backend than Raft
+	sandbox    string // and those of its sandbox
 	fresh      bool   // it has no data yet: it must found or join
 	child      *child
 }
@@ -37,10 +38,14 @@ func (s *devSite) file(name string) string { return filepath.Join(s.Dir, name) }
 // plan finds the sites' ports: the old ones of a folder that was used before,
 // else consecutive ones, HTTP first.
 func (d *dev) plan(host string, port int) ([]*devSite, error) {
+	keys, err := sandboxKeys(d.contain, d.share)
+	if err != nil {
+		return nil, err
+	}
 	sites := make([]*devSite, d.sites)
 	for i := range sites {
 		s := &devSite{
-			Name: "site-" + strconv.Itoa(i+1), Cores: d.cores, fresh: true,
+			Name: "site-" + strconv.Itoa(i+1), Cores: d.cores, fresh: true, sandbox: keys,
 			HTTP: net.JoinHostPort(host, strconv.Itoa(port+i)),
 			Peer: net.JoinHostPort(host, strconv.Itoa(port+d.sites+i)),
 		}
@@ -71,6 +76,9 @@ func (d *dev) recall(s *devSite) error {
 	}
 	s.fresh = old.fresh
 	s.backend = old.backend
+	if !d.sandboxSet {
+		s.sandbox = old.sandbox
+	}
 	on := config.Raft
 	if old.backend != "" {
 		on = config.ZooKeeper
@@ -99,6 +107,9 @@ func readSite(dir string) (*devSite, error) {
 		return nil, fmt.Errorf("look into the data of %s: %w", cfg.Site, err)
 	}
 	s := &devSite{Name: cfg.Site, Dir: dir, HTTP: cfg.HTTP, Peer: cfg.Peer, Cores: cfg.Cores, fresh: !old}
+	if s.sandbox, err = sandboxKeys(cfg.Sandbox.Tasks, cfg.Sandbox.Share); err != nil {
+		return nil, err
+	}
 	if cfg.Coordination == config.ZooKeeper {
 		s.backend = backendKeys(cfg.ZK, cfg.ZKAuth, cfg.ZKSession)
 	}
@@ -158,7 +169,7 @@ gossip: %s
 cores: %d
 stop_tasks: true
 stop_wait: 8s
-%s`, s.Name, s.file("data"), s.HTTP, s.Peer, s.gossip(), s.Cores, s.backend)
+%s%s`, s.Name, s.file("data"), s.HTTP, s.Peer, s.gossip(), s.Cores, s.backend, s.sandbox)
 	if err := os.WriteFile(s.file("config.yaml"), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write configuration of %s: %w", s.Name, err)
 	}

@@ -1,0 +1,133 @@
+package local
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/sandbox"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
+)
+
+// Whom says whose tasks run in a sandbox.
+type Whom uint8
+
+// Whose tasks are contained.
+const (
+	ContainNobody  Whom = iota // strangers' commands have all the broker's rights
+	ContainForeign             // other sites' tasks
+	ContainAll                 // this site's own tasks, too
+)
+
+// nobody is the host's user and group for the sandboxes of a broker that is root.
+const nobody = 65534
+
+// containment is what the handler knows of its sandboxes.
+type containment struct {
+	whom Whom
+	plan sandbox.Plan
+	why  error // why no sandbox can be made here, nil = one can
+}
+
+// findContainment completes the plan, and tries it.
+func findContainment(cfg Config) containment {
+	c := containment{whom: cfg.Contain, plan: cfg.Sandbox}
+	if c.whom == ContainNobody {
+		return c
+	}
+	c.plan = completePlan(cfg)
+	c.why = c.try(cfg)
+	return c
+}
+
+// completePlan fills in the user and what is the broker's own.
+func completePlan(cfg Config) sandbox.Plan {
+	p := cfg.Sandbox
+	uid, gid := os.Getuid(), os.Getgid()
+	if uid == 0 { // root maps strangers to somebody who owns nothing
+		uid, gid = nobody, nobody
+	}
+	p.UID, p.GID = cmp.Or(p.UID, uid), cmp.Or(p.GID, gid)
+	p.Become = os.Getuid() != p.UID
+	p.Hide = append(p.Hide[:len(p.Hide):len(p.Hide)], cfg.Dir)
+	return p
+}
+
+// contains reports whether a task runs in a sandbox.
+func (h *Handler) contains(t executor.Task) bool {
+	switch h.contain.whom {
+	case ContainAll:
+		return true
+	case ContainForeign:
+		return t.Owner != h.cfg.Site
+	case ContainNobody:
+	}
+	return false
+}
+
+// makeOwn gives the folders of a sandbox's slot to its user.
+func (c *containment) makeOwn(dir string) error {
+	for _, name := range []string{sandbox.WorkFolder, sandbox.TempFolder} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	if !c.plan.Become {
+		return nil
+	}
+	for _, name := range []string{"", sandbox.WorkFolder, sandbox.TempFolder} {
+		if err := os.Chown(filepath.Join(dir, name), c.plan.UID, c.plan.GID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try makes a sandbox and lets it go again; the error says what this machine forbids.
+func (c *containment) try(cfg Config) error {
+	if err := c.plan.Validate(); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(filepath.Join(cfg.Dir, "slots"), "try-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = watchdog.RemoveTree(dir) }()
+	if err = c.makeOwn(dir); err != nil {
+		return err
+	}
+	cmd := exec.Command(cfg.Executable, superviseVerb, "-sandbox", c.plan.Encode(), "-try")
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, supervisorEnv(), c.plan.Attributes()
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err = cmd.Run(); err == nil {
+		return nil
+	}
+	if text := strings.TrimSpace(said.String()); text != "" {
+		first, _, _ := strings.Cut(text, "\n")
+		return errors.New(strings.TrimPrefix(first, "supervise: "))
+	}
+	return fmt.Errorf("start a process in namespaces of its own (may users make user namespaces here?): %w", err)
+}
+
+// status is one line for people.
+func (c *containment) status() string {
+	whose := map[Whom]string{ContainForeign: "other sites' tasks", ContainAll: "all tasks"}[c.whom]
+	switch {
+	case c.whom == ContainNobody:
+		return "other sites' tasks are NOT contained: they have this broker's rights (sandbox: off)"
+	case c.why != nil:
+		return whose + " are refused, no sandbox can be made: " + c.why.Error()
+	}
+	s := whose + " run in sandboxes"
+	if c.plan.Become {
+		s += fmt.Sprintf(" as user %d, not as root", c.plan.UID)
+	}
+	return s
+}

@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// refused are system calls that no task needs and through which much of the kernel is
+// reached: kernel memory, keys, mounts, namespaces, loading of code. They fail with EPERM.
+var refused = []uint32{
+	unix.SYS_ADD_KEY, unix.SYS_KEYCTL, unix.SYS_REQUEST_KEY, // keyrings are a user's, and outlive a task
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
+	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
+	unix.SYS_SETNS, unix.SYS_UNSHARE, unix.SYS_CHROOT,
+	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT,
+	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_REBOOT,
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
+	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG,
+	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
+	unix.SYS_LOOKUP_DCOOKIE, unix.SYS_FANOTIFY_INIT,
+}
+
+// absent fail as if the kernel had none: programs do without them.
+var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
+
+// Offsets in the kernel's struct seccomp_data.
+const (
+	offCall = 0
+	offArch = 4
+)
+
+// x32Bit marks calls of amd64's other interface, which has numbers of its own.
+const x32Bit = 0x40000000
+
+// filter returns the program that the kernel asks about each call of this architecture;
+// those of another one end the process.
+func filter() []unix.SockFilter {
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
+	give := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
+	skipUnless := func(call uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: call, Jf: 1}
+	}
+	deny := func(errno unix.Errno) unix.SockFilter { return give(unix.SECCOMP_RET_ERRNO | uint32(errno)) }
+	p := []unix.SockFilter{
+		load(offArch),
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch(), Jt: 1},
+		give(unix.SECCOMP_RET_KILL_PROCESS),
+		load(offCall),
+		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: x32Bit, Jf: 1},
+		deny(unix.ENOSYS),
+	}
+	for _, call := range refused {
+		p = append(p, skipUnless(call), deny(unix.EPERM))
+	}
+	for _, call := range absent {
+		p = append(p, skipUnless(call), deny(unix.ENOSYS))
+	}
+	return append(p, give(unix.SECCOMP_RET_ALLOW))
+}
+
+// auditArch is the kernel's name of the architecture that this program was built for.
+func auditArch() uint32 {
+	if runtime.GOARCH == "arm64" {
+		return unix.AUDIT_ARCH_AARCH64
+	}
+	return unix.AUDIT_ARCH_X86_64
+}
+
+// refuseCalls installs the filter on all threads of this process, for good; nothing that
+// they start gains a right by an exec.
+func refuseCalls() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// The filter's spreading to the other threads takes this along.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	p := filter()
+	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&prog)))
+	runtime.KeepAlive(p)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

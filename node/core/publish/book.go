@@ -44,7 +44,8 @@ type publication struct {
 	// after: not to be sent before, by clock.boot, which nobody sets; a full queue is
 	// asked again later.
 	after int64
-	// cancels are jobs whose owner cancelled them before they were published.
+	// cancels are jobs whose owner cancelled them on their way: what is cancelled before it is sent is cancelled in the
+	// entry that publishes it, so that nothing of it begins.
 	cancels []uint64
 	// shared is the group's record if others have jobs in it as well; nil: it has one of its own, of all its jobs.
 	shared *sharedRecord
@@ -57,8 +58,9 @@ type Book struct {
 	now  *turn.Clock
 	out  *turn.Outbox
 	keys *keys.Book
-	// cancel cancels a job that is published now.
-	cancel func(num uint64, fx *turn.Effects)
+	// cancel cancels a job that is published now, cancelBehind one that the command added last publishes.
+	cancel       func(num uint64, fx *turn.Effects)
+	cancelBehind func(num uint64)
 	// released is told of a held job that is to be published now, and returns how nice it is.
 	released func(*Job) uint32
 	lines    map[string]*line // of held jobs, by user
@@ -99,13 +101,14 @@ const (
 )
 
 // NewBook returns the book of a site that publishes nothing yet. Jobs whose owner cancelled
-// them on their way are handed to cancel once they are published; see Book.released.
+// them on their way are handed to cancel or cancelBehind; see Book.
 func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book,
-	cancel func(num uint64, fx *turn.Effects), released func(*Job) uint32,
+	cancel func(num uint64, fx *turn.Effects), cancelBehind func(num uint64), released func(*Job) uint32,
 ) Book {
 	return Book{
-		site: site, now: now, out: out, keys: k, cancel: cancel, byJob: map[uint64]*publication{},
-		released: released, lines: map[string]*line{}, heldBytes: map[string]int{}, most: maxWaitingBytes,
+		site: site, now: now, out: out, keys: k, cancel: cancel, cancelBehind: cancelBehind,
+		byJob: map[uint64]*publication{}, released: released, lines: map[string]*line{},
+		heldBytes: map[string]int{}, most: maxWaitingBytes,
 	}
 }
 
@@ -172,7 +175,7 @@ func (b *Book) Move(spec command.JobSpec) {
 	b.open = append(b.open, Job{Spec: spec, Promised: true})
 }
 
-// Cancel has a job cancelled right after it is published; false: it is in no group.
+// Cancel has a job cancelled with its publication, or right after it if it was sent; false: it is in no group.
 func (b *Book) Cancel(num uint64) bool {
 	p := b.byJob[num]
 	if p == nil {

@@ -110,7 +110,8 @@ func (b *Book) toSend(one []Job, r *sharedRecord) *publication {
 		// Both are parts of what was accepted together, so that one slice holds them.
 		p := b.order[last]
 		next := p.jobs[0].Spec.Num + uint64(len(p.jobs))
-		if p.shared == r && !p.sent && p.after == 0 && len(p.jobs) < maxJobs && next == num {
+		if p.shared == r && !p.sent && p.after == 0 && len(p.jobs) < maxJobs && len(p.cancels) < turn.MaxBehind &&
+			next == num {
 			p.jobs, p.bytes = p.jobs[:len(p.jobs)+1], p.bytes+one[0].bytes()
 			b.byJob[num] = p
 			return p

@@ -25,7 +25,8 @@ type rig struct {
 func newRig() *rig {
 	r := &rig{now: turn.Clock{Wall: time.Now()}, out: turn.NewOutbox("a")}
 	k := keys.NewBook()
-	r.Book = NewBook("a", &r.now, &r.out, &k, func(uint64, *turn.Effects) {}, func(*Job) uint32 { return 0 })
+	released := func(*Job) uint32 { return 0 }
+	r.Book = NewBook("a", &r.now, &r.out, &k, func(uint64, *turn.Effects) {}, func(uint64) {}, released)
 	return r
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // TestStateMachineAmongRenices is TestStateMachineAmongDeclines with jobs of one size, whose tasks come back often and
-// which are made more and less nice all the time, wherever they are. One replica is restored at random, or before each entry: it has
-// none of the gates and depths of the other, and must decide the same.
+// which are made more and less nice all the time, wherever they are. One replica is restored at
+// random, or before each entry: it has none of the gates and depths of the other, and must decide the same.
 func TestStateMachineAmongRenices(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, smallBounds())

@@ -94,7 +94,7 @@ func TestCancelledWhileTheQueueIsFull(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.floodOf("alice", 20, 1)
-	nums := slices.Clone(a.core.pubs.Numbers())
+	nums := slices.Collect(a.core.pubs.Numbers())
 	told := false
 	a.turn(CancelEvent{Num: nums[5], Reply: func(err error) { told = err == nil }})
 	refused := make([]command.Result, len(a.pending))

@@ -71,8 +71,7 @@ type Book struct {
 	// order holds the groups that are not held, oldest first.
 	order []*publication
 	byJob map[uint64]*publication
-	// nums are all of byJob, ascending.
-	nums []uint64
+	nums  numberList // all of byJob
 	// bytes of the jobs in order, openBytes of those in open that a user submitted
 	// in this turn. Invariant: together at most most when one is accepted.
 	bytes, openBytes int
@@ -193,8 +192,8 @@ func (b *Book) IsSent(num uint64) bool { return b.byJob[num] != nil }
 
 // SettledBelow returns the least number, below the given one, of a job on its way.
 func (b *Book) SettledBelow(settled uint64) uint64 {
-	if len(b.nums) > 0 {
-		settled = min(settled, b.nums[0])
+	if first, ok := b.nums.first(); ok {
+		settled = min(settled, first)
 	}
 	return settled
 }
@@ -286,7 +285,7 @@ func (b *Book) queue(p *publication) {
 
 // add has the jobs of a group found by their numbers.
 func (b *Book) add(p *publication) {
-	b.enlist(p)
+	b.nums.add(p.jobs[0].Spec.Num, len(p.jobs)) // without gaps
 	for i := range p.jobs {
 		b.byJob[p.jobs[i].Spec.Num] = p
 		p.bytes += p.jobs[i].bytes()

@@ -46,14 +46,13 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestLongLinesAreNotReadAhead: while the broker is busy, few long lines are read ahead of it: a thousand of them, as of
-// short ones, would be a gigabyte.
+// TestLongLinesAreNotReadAhead: while the broker is busy, few long lines are read ahead of it: a thousand of them,
+// as of short ones, would be a gigabyte.
 func TestLongLinesAreNotReadAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const lines, most = 40, 1 << 20
+		const lines, most = 20, 1 << 20
 		b := &busy{free: make(chan struct{})}
-		nobody := func(context.Context) string { return "" }
-		slow := transport.NewPlaces(1, "slow", "Slow", "bodies", nobody)
+		slow := transport.NewPlaces(1, "slow", "Slow", "bodies", func(context.Context) string { return "" })
 		counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "submissions"})
 		j := New(Config{
 			Broker: b, Bodies: transport.NewBodies(most, 64<<20, time.Hour, slow), Accepted: counter, Refused: counter,

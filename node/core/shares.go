@@ -71,7 +71,7 @@ func (c *Core) renice() {
 	if c.renicing {
 		return
 	}
-	jobs := c.quotas.Renice(maxRenices)
+	jobs := c.quotas.Renice(maxRenices, func(num uint64) bool { return !c.isOwn(num) })
 	for len(jobs) > 0 {
 		n := min(len(jobs), command.MaxReports)
 		c.renicing = true

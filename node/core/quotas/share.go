@@ -183,8 +183,9 @@ func (b *Book) setQueued(j *job, n uint64) {
 }
 
 // Renice returns up to most jobs that are to have another nice value, because their users would otherwise not be served
-// in the order of their use. While one user alone has tasks in the queue there is no such order.
-func (b *Book) Renice(most int) (out []command.Nice) {
+// in the order of their use. While one user alone has tasks in the queue there is no such order. Jobs that are not
+// published yet, at home or on their way, are left for later: of what the state does not know it can be told nothing.
+func (b *Book) Renice(most int, published func(num uint64) bool) (out []command.Nice) {
 	if !b.window.uneven && b.isInOrder() {
 		return nil
 	}
@@ -197,6 +198,10 @@ func (b *Book) Renice(most int) (out []command.Nice) {
 		if len(out) == most {
 			b.window.uneven = true
 			break
+		}
+		if !published(j.num) {
+			b.window.uneven = true
+			continue
 		}
 		j.nice, j.user.nice = nice, nice
 		out = append(out, command.Nice{Num: j.num, Nice: nice})

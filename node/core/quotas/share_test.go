@@ -34,6 +34,9 @@ func newSite(cores int) *site {
 	return s
 }
 
+// anyJob: all jobs are published.
+func anyJob(uint64) bool { return true }
+
 var oneCore = Claim{Tasks: 1, MilliCPU: 1000, Bytes: 1}
 
 func (s *site) submit(user string) {
@@ -62,7 +65,7 @@ func (s *site) second() {
 		s.nice[num] = s.Release(num, user, oneCore, s.now)
 		s.queue = append(s.queue, num)
 	}
-	for _, n := range s.Renice(1 << 20) {
+	for _, n := range s.Renice(1<<20, anyJob) {
 		s.nice[n.Num] = n.Nice
 	}
 	slices.SortStableFunc(s.queue, func(a, b uint64) int { return int(s.nice[a]) - int(s.nice[b]) })
@@ -225,15 +228,15 @@ func TestNiceGrowsWithUse(t *testing.T) {
 		last = b.niceNow(u)
 	}
 	b.Accept(1, "alice", oneCore, 0, 0)
-	if got := b.Renice(10); got != nil {
+	if got := b.Renice(10, anyJob); got != nil {
 		t.Errorf("alone: %v", got)
 	}
 	b.Accept(2, "bob", oneCore, 0, 0)
 	b.Accept(3, "bob", oneCore, 0, 0)
-	if got := fmt.Sprint(b.Renice(10)); got != fmt.Sprintf("[{1 %d}]", last) {
+	if got := fmt.Sprint(b.Renice(10, anyJob)); got != fmt.Sprintf("[{1 %d}]", last) {
 		t.Errorf("beside bob: %s", got)
 	}
-	if got := b.Renice(10); got != nil {
+	if got := b.Renice(10, anyJob); got != nil {
 		t.Errorf("in order: %v", got)
 	}
 }

@@ -40,9 +40,11 @@ type reports struct {
 	archive Archive // nil = none is kept
 	// visible selects the jobs of which who asks may read; nil = all.
 	visible func(context.Context) func(command.JobID) bool
-	api     *rest.API
-	stop    *transport.Stop
-	log     zerolog.Logger
+	// userOf returns the user of a job of this site.
+	userOf func(command.JobID) string
+	api    *rest.API
+	stop   *transport.Stop
+	log    zerolog.Logger
 	// underWay has one for each report or export that goes on.
 	underWay chan struct{}
 }
@@ -57,8 +59,8 @@ func (p *reports) register() {
 	}
 	p.api.Handle(huma.Operation{
 		OperationID: "report", Method: http.MethodGet, Path: "/v1/report", Summary: "Core-hours lent and used, tasks and waits",
-		Description: "Of the asked broker's archive: what its site owned or ran, unless its archive.scope is all. An attempt counts whole where it ended.",
-		Parameters:  append([]*huma.Param{rest.QueryParam("by", huma.TypeString, "site (default), hour, day, month or label:KEY")}, period...),
+		Description: "Of the asked broker's archive: what its site owned or ran, unless its archive.scope is all. An attempt counts whole where it ended. By user are this site's jobs alone: a user sees the own row, the operator all; (none) are the site's own jobs, other sites', and those whose user is not known any more.",
+		Parameters:  append([]*huma.Param{rest.QueryParam("by", huma.TypeString, "site (default), user, hour, day, month or label:KEY")}, period...),
 		Responses:   p.api.Responses(http.StatusOK, wire.TypeJSON, p.api.Schema(wire.Report{}), 400, 404, 429),
 	}, p.report)
 	p.api.Handle(huma.Operation{
@@ -151,7 +153,7 @@ func (p *reports) archiveQuery(r *http.Request) (q archive.Query, done func(), e
 		return q, nil, archiveProblem(archive.ErrOff)
 	}
 	values, now := r.URL.Query(), time.Now()
-	q.Visible = p.visible(r.Context())
+	q.Visible, q.UserOf = p.visible(r.Context()), p.userOf
 	if q.Since, err = instant("since", values.Get("since"), now); err != nil {
 		return q, nil, err
 	}
@@ -218,7 +220,7 @@ func archiveProblem(err error) error {
 	case errors.Is(err, archive.ErrOff):
 		return problem.New(http.StatusNotFound, "archive-off", "This broker keeps no archive", problem.OneLine(err.Error()))
 	case errors.Is(err, archive.ErrBadGroup):
-		return problem.BadQuery("by", "", "must be site, hour, day, month or label:KEY")
+		return problem.BadQuery("by", "", "must be site, user, hour, day, month or label:KEY")
 	case errors.Is(err, archive.ErrTooMany):
 		return problem.New(http.StatusUnprocessableEntity, "too-many", "There are too many attempts for this format", problem.OneLine(err.Error())+", with since and until")
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -113,10 +112,8 @@ func targetsOf(r *http.Request, answered http.Header) []string {
 	if r.URL.RawQuery != "" {
 		out = append(out, r.URL.Query()["job"]...)
 	}
-	if at := answered.Get("Location"); at != "" {
-		if u, err := url.Parse(at); err == nil {
-			out = append(out, u.Path[strings.LastIndexByte(u.Path, '/')+1:])
-		}
+	if at, _, _ := strings.Cut(answered.Get("Location"), "?"); at != "" {
+		out = append(out, at[strings.LastIndexByte(at, '/')+1:])
 	}
 	out = out[:min(len(out), maxTargets)]
 	for i := range out {

@@ -29,6 +29,7 @@ import (
 // fakeBroker is a broker of site-1 that knows what the tests need.
 type fakeBroker struct {
 	limits   node.UserLimits // of everybody
+	held     uint64          // of alice's tasks
 	limitsOf string          // whose were set last
 	mu       sync.Mutex
 	site     string
@@ -435,7 +436,10 @@ func (f *fakeBroker) Users(context.Context) ([]node.UserUse, error) {
 	defer f.mu.Unlock()
 	return []node.UserUse{
 		{User: node.EveryUser, Limits: f.limits},
-		{User: "alice", Limits: f.limits, Tasks: 3, MilliCPU: 3000, Bytes: 42, CoreSeconds: 7200},
+		{
+			User: "alice", Limits: f.limits, From: node.LimitsOfEverybody, Tasks: 3, MilliCPU: 3000, Bytes: 42,
+			CoreSeconds: 7200, Held: f.held,
+		},
 	}, nil
 }
 

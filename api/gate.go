@@ -60,13 +60,16 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 		if h.Get("WWW-Authenticate") != "" {
 			return // to who brings no token nothing is told of the broker
 		}
-		if h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
-			h.Set(wire.HeaderIndex, strconv.FormatUint(g.broker.Index(), 10))
+		if h.Get(headerIndex) == "" { // a forwarded answer has its own
+			h.Set(headerIndex, strconv.FormatUint(g.broker.Index(), 10))
 		}
-		h.Set(wire.HeaderSite, g.broker.Site())
+		h.Set(headerSite, g.broker.Site())
 		age(h)
 	}
 }
+
+// headerIndex and headerSite are names as net/http keeps them: others are put into that form at each use.
+var headerIndex, headerSite = http.CanonicalHeaderKey(wire.HeaderIndex), http.CanonicalHeaderKey(wire.HeaderSite)
 
 // insistFor is for how long a browser comes by HTTPS alone: a month after its last visit.
 const insistFor = "max-age=2592000"

@@ -8,6 +8,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
 	"github.com/cloudshare/cloudshare/node/audit"
 )
@@ -16,6 +17,7 @@ import (
 type people struct {
 	site    string
 	owners  source.Owners
+	users   func(context.Context) ([]node.UserUse, error)
 	reports *reports
 	record  *auditing
 }
@@ -40,6 +42,15 @@ func (p *people) Used(ctx context.Context, user string, since time.Time) (float6
 		return 0, archiveProblem(err)
 	}
 	return coreHours(report.Total.Own + report.Total.Used), nil
+}
+
+// Use implements web.People.
+func (p *people) Use(ctx context.Context, user string) (node.UserUse, error) {
+	list, err := p.users(ctx)
+	if err != nil {
+		return node.UserUse{}, err
+	}
+	return useOf(list, user), nil
 }
 
 // Done implements web.People.

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // probes answers what machines ask about the program: whether it is well, metrics, the
@@ -65,6 +67,7 @@ type metrics struct {
 	accepted prometheus.Counter
 	refused  prometheus.Counter
 	over     *prometheus.CounterVec
+	quotas   *prometheus.CounterVec
 	handler  http.Handler
 }
 
@@ -88,13 +91,30 @@ func newMetrics(reg *prometheus.Registry) *metrics {
 	for _, bound := range auth.Bounds {
 		m.over.WithLabelValues(bound)
 	}
-	reg.MustRegister(m.seconds, m.accepted, m.refused, m.over)
+	m.quotas = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "cloudshare_http_jobs_over_quota_total",
+		Help: "Jobs that were refused by a quota of their user, by kind: " + strings.Join(node.UserQuotas, ", ") + ".",
+	}, []string{"kind"})
+	for _, kind := range node.UserQuotas {
+		m.quotas.WithLabelValues(kind)
+	}
+	reg.MustRegister(m.seconds, m.accepted, m.refused, m.over, m.quotas)
 	m.handler = promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 	return m
 }
 
 // overRate counts a request that was refused by a bound.
 func (m *metrics) overRate(bound string) { m.over.WithLabelValues(bound).Inc() }
+
+// overQuota counts a job that was refused by a quota of its user.
+func (m *metrics) overQuota(kind string) { m.quotas.WithLabelValues(kind).Inc() }
+
+// sessions shows how many browsers are logged in.
+func (m *metrics) sessions(reg *prometheus.Registry, count func() int) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "cloudshare_http_sessions", Help: "Sessions of browsers that are logged in.",
+	}, func() float64 { return float64(count()) }))
+}
 
 // observe notes one answered request. Go's server refuses methods that are no
 // token, but any token may come: unknown ones share a label.

@@ -128,6 +128,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	bodies := transport.NewBodies(cfg.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow)
 	read := reads.New(b, s.waiters, stop)
 	who := auth.New(cfg.Access, cfg.Challenge, *cfg.Rates, metrics.overRate)
+	metrics.sessions(reg, who.Sessions)
 	s.pages = &pages{waiters: s.waiters, followers: s.followers, auth: who, bodies: bodies}
 	s.peers = peers.New(peers.Config{
 		Site: b.Site, Federation: cfg.Federation, Dial: cfg.DialPeer, Timeout: cfg.PeerTimeout,
@@ -145,14 +146,14 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Broker: in, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
 		Log: logger,
 	})
-	past := &reports{cfg.Archive, in.Archived, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}
+	past := &reports{cfg.Archive, in.Archived, in.Whose, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}
 	shown := newSource(&cfg, in, out, s.peers, who, stop)
-	shown.People = &people{b.Site(), b, past, record}
+	shown.People = &people{b.Site(), b, b.Users, past, record}
 	s.pages.api, s.pages.web = s.api, web.New(shown)
 
 	jobs.New(jobs.Config{
 		Broker: in, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
-		Refused: metrics.refused, Log: logger,
+		Refused: metrics.refused, OverQuota: metrics.overQuota, Log: logger,
 	}).Register()
 	members.New(members.Config{Broker: b, API: s.api, Reads: read, Bodies: bodies}).Register()
 	tokens.New(tokens.Config{Site: b.Site, Store: cfg.Access, API: s.api, Bodies: bodies}).Register()

@@ -9,7 +9,6 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/access"
 )
 
 const pathQuotas = "/v1/quotas"
@@ -60,9 +59,8 @@ func (f *federation) userQuotas(w http.ResponseWriter, r *http.Request, _ func(s
 
 func (f *federation) setUserQuotas(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	user := param("user")
-	if user != node.EveryUser && !access.ValidUser(user) {
-		return problem.BadField("user", user,
-			"must be 1 to 63 small letters, digits, '.', '_', '-' or '@', or * for all that have no limits of their own")
+	if err := node.CheckLimitsUser(user); err != nil {
+		return problem.BadField("user", user, err.Error())
 	}
 	var in wire.UserLimitsRequest
 	if err := rest.ReadObject(w, r, f.bodies, &in); err != nil {

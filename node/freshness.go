@@ -36,8 +36,10 @@ func (f Freshness) Age() (age time.Duration, known bool) {
 }
 
 // Stale reports whether the broker has lost contact with the leader.
-func (f Freshness) Stale() bool {
-	age, known := f.Age()
+func (f Freshness) Stale() bool { return f.StaleAt(f.Age()) }
+
+// StaleAt is Stale by an Age that was read before: each reading asks the kernel.
+func (f Freshness) StaleAt(age time.Duration, known bool) bool {
 	return !known || age > max(f.Lease, leastLease)
 }
 

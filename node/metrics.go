@@ -11,7 +11,7 @@ type Metrics struct {
 	Index              uint64
 	Attempts           int
 	HomeWaiting        int
-	Publishing         int
+	Publishing         int // jobs on their way to the state, without those that are held
 	Keys               int
 	Dying              int     // attempts of the federation that are lost and may still live
 	PendingWork        int     // what the last entry applied has left for the next ones
@@ -20,6 +20,7 @@ type Metrics struct {
 	// started none since.
 	Troubled  map[string]int
 	Log       coord.Figures
+	Users     UserTotals
 	FreeBytes int64 // of the data directory's file system, 0 = not watched
 }
 

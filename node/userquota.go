@@ -6,10 +6,19 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/access"
 )
 
 // EveryUser stands for the users of a site that have no limits of their own.
 const EveryUser = "*"
+
+// CheckLimitsUser returns nil for whom limits may be set: a user, or EveryUser.
+func CheckLimitsUser(name string) error {
+	if name == EveryUser || access.ValidUser(name) {
+		return nil
+	}
+	return fmt.Errorf("must be %s, or %s for all that have no limits of their own", access.UserForm, EveryUser)
+}
 
 // Quotas of a site's users: what jobs of one user that have not ended may be.
 const (
@@ -18,6 +27,14 @@ const (
 	UserBytes    = "bytes"     // of these jobs' commands, environments and lists
 	// UserJobsPerMinute is how many jobs are taken in a minute, whatever becomes of them.
 	UserJobsPerMinute = "jobs_per_minute"
+)
+
+// UserHalfLife is after how long half of a user's use is forgotten, unless the configuration says otherwise. It says
+// something from MinUserHalfLife, below which turns are of the moment, to MaxUserHalfLife.
+const (
+	UserHalfLife    = 7 * 24 * time.Hour
+	MinUserHalfLife = time.Hour
+	MaxUserHalfLife = 365 * 24 * time.Hour
 )
 
 // UserLimits are the quotas of one user of a site, 0 = no limit. They hold at this site only.
@@ -74,6 +91,15 @@ type UserUse struct {
 	// CoreSeconds of running tasks, of which half are forgotten in each half-life.
 	CoreSeconds uint64
 }
+
+// UserTotals are what the users of a site have together; no name is among them.
+type UserTotals struct {
+	Users, Jobs, HeldJobs int // users with jobs that have not ended, these, and which of these are held
+	Tasks, HeldTasks      uint64
+}
+
+// UserQuotas are the kinds of quotas that may refuse a job.
+var UserQuotas = []string{UserTasks, UserMilliCPU, UserBytes, UserJobsPerMinute}
 
 // ErrUserQuota is what a *UserQuotaError wraps; ErrUsersFull says that too many users have limits of their own.
 var (

@@ -28,7 +28,7 @@ func (q ArchiveQuery) values() url.Values {
 	return v
 }
 
-// Report sums up the broker's archive by site, hour, day, month or label:KEY.
+// Report sums up the broker's archive by site, user, hour, day, month or label:KEY.
 func (c *Client) Report(ctx context.Context, q ArchiveQuery, by string) (wire.Report, error) {
 	v := q.values()
 	v.Set("by", by)

@@ -20,6 +20,8 @@ type People interface {
 	// Used returns what the ended attempts of a user's jobs have used since a time, in core-hours, at whichever site
 	// they ran, as this broker's archive has them.
 	Used(ctx context.Context, user string, since time.Time) (coreHours float64, err error)
+	// Use returns what a user uses of the quotas, and may use.
+	Use(ctx context.Context, user string) (node.UserUse, error)
 	// Done returns the newest entries of the record of a user's requests, at most so many.
 	Done(user string, most int) ([]audit.Entry, error)
 }
@@ -29,8 +31,9 @@ type meView struct {
 	Jobs    tally
 	Whole   bool // the counts are of all jobs that are kept
 	Used    float64
-	Unused  string // why it is not known what was used, "" = it is
-	Days    int    // that Used is of
+	Unused  string      // why it is not known what was used, "" = it is
+	Days    int         // that Used is of
+	Quotas  *quotasView // nil: who has no user has none
 	Tokens  []access.Token
 	Entries []audit.Entry
 	Untold  string // why the record is not shown, "" = it is
@@ -63,6 +66,7 @@ func (p *Pages) me(r *http.Request, _ func(string) string) (view, error) {
 	v.Used, err = p.cfg.People.Used(r.Context(), who.User, p.cfg.Now().AddDate(0, 0, -usedDays))
 	v.Unused = p.words(err)
 	if who.User != "" {
+		v.Quotas = p.quotas(r.Context(), who.User)
 		v.Entries, err = p.cfg.People.Done(who.User, shownEntries)
 		v.Untold = p.words(err)
 	}

@@ -16,7 +16,7 @@ type Report struct {
 
 // ReportRow is one part of a report. Core-hours are cores times charged hours.
 type ReportRow struct {
-	Key       string     `json:"key" doc:"a site, a label's value, or when"`
+	Key       string     `json:"key" doc:"a site, a user of this site, a label's value, or when"`
 	Own       float64    `json:"own_core_hours" doc:"its own tasks on its own machines"`
 	Lent      float64    `json:"lent_core_hours" doc:"other sites' tasks on its machines"`
 	Used      float64    `json:"used_core_hours" doc:"its tasks on other sites' machines"`

@@ -11,7 +11,7 @@ type UserQuota struct {
 	MilliCPU    uint64 `json:"milli_cpu" doc:"that these need, in thousandths of a core"`
 	Bytes       uint64 `json:"bytes" doc:"of the commands, environments and lists of its jobs that have not ended"`
 	Held        uint64 `json:"held" doc:"of the tasks, that wait at the site for the user's turn"`
-	CoreSeconds uint64 `json:"core_seconds" doc:"its tasks have run, sampled; half is forgotten each week"`
+	CoreSeconds uint64 `json:"core_seconds" doc:"its tasks have run, sampled; half is forgotten each week, or in the user_half_life of the broker"`
 
 	Note string `json:"note,omitempty" doc:"of a change: a warning, if nothing at the site has the user's name yet"`
 }

@@ -182,7 +182,7 @@ func TestChoicesBeforeTheBroker(t *testing.T) {
 		"logs a.1 --stream bogus":           "stdout or stderr",
 		"rerun a.1 --state bogus":           "lost or withdrawn",
 		"events --kind bogus":               "federation, policy, job, task, home, site, federation.founded",
-		"report --by bogus":                 "site, hour, day, month or label:KEY",
+		"report --by bogus":                 "site, user, hour, day, month or label:KEY",
 		"export --format bogus":             "json, csv or swf",
 		"policy set --policy bogus":         "ORIG_DIRECT, REL_DIRECT, SIMPL_DIRECT, FAIRSHARE, ROUND_ROBIN, ALONE or CE",
 		"policy set --running bogus":        "partial or completed",

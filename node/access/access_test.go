@@ -192,3 +192,21 @@ func TestDamagedFile(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkFind is what a request pays for its token to be looked up.
+func BenchmarkFind(b *testing.B) {
+	s, err := Open(filepath.Join(b.TempDir(), TokensFile))
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, _, err := s.Create(Token{Name: "bench", User: "alice", Role: User})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Find(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

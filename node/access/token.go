@@ -59,7 +59,8 @@ var (
 	ErrFull = errors.New("too many tokens: revoke some")
 )
 
-const userForm = "a user's name has 1 to 63 small letters, digits, '.', '_', '-' or '@', and begins with a letter or digit"
+// UserForm words what ValidUser wants of a name.
+const UserForm = "1 to 63 small letters, digits, '.', '_', '-' or '@', the first a letter or digit"
 
 // ValidUser reports whether a text can be a user's name: it stands in lists, logs and file names as it is.
 func ValidUser(name string) bool {
@@ -83,7 +84,7 @@ func (t Token) validate() error {
 		}
 	}
 	if !ValidUser(t.User) && t.User != "" {
-		return fmt.Errorf("%w: user %.80q: %s", ErrInvalid, t.User, userForm)
+		return fmt.Errorf("%w: user %.80q: a name has %s", ErrInvalid, t.User, UserForm)
 	}
 	if t.User == "" && t.Role == User {
 		return fmt.Errorf("%w: role %s needs the name of its user", ErrInvalid, User)

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrBadGroup is returned for an unknown way to group a report.
-var ErrBadGroup = errors.New("by must be site, hour, day, month or label:KEY")
+var ErrBadGroup = errors.New("by must be site, user, hour, day, month or label:KEY")
 
 // maxRows bounds a report; what is beyond shares the row OtherRow.
 const maxRows = 1000
@@ -23,7 +23,9 @@ const maxRows = 1000
 // Names of rows that are no value of the group.
 const (
 	OtherRow = "(others)"
-	NoLabel  = "(none)"
+	// NoLabel is of what has no such label; by user, of the site's own jobs, of other sites' and of those whose user is
+	// not known any more.
+	NoLabel = "(none)"
 )
 
 // Row is a part of a report. Times on cores are milli-cores times milliseconds.
@@ -57,7 +59,7 @@ type Report struct {
 
 // Report sums up what the query selects. An attempt counts whole where it ended.
 func (a *Archive) Report(ctx context.Context, q Query, by string) (*Report, error) {
-	group, err := grouping(by)
+	group, err := q.grouping(by)
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +75,14 @@ func (a *Archive) Report(ctx context.Context, q Query, by string) (*Report, erro
 }
 
 // grouping returns what names an attempt's row, nil for by site.
-func grouping(by string) (func(*Attempt) string, error) {
+func (q *Query) grouping(by string) (func(*Attempt) string, error) {
 	layout := map[string]string{"hour": "2006-01-02T15Z", "day": "2006-01-02", "month": "2006-01"}[by]
 	label, ok := strings.CutPrefix(by, "label:")
 	switch {
 	case by == "site":
 		return nil, nil //nolint:nilnil // by site an attempt has two rows
+	case by == "user":
+		return q.user, nil
 	case layout != "":
 		return func(t *Attempt) string { return t.Ended.UTC().Format(layout) }, nil
 	case ok && label != "":
@@ -90,6 +94,14 @@ func grouping(by string) (func(*Attempt) string, error) {
 		}, nil
 	}
 	return nil, fmt.Errorf("%w, not %.80q", ErrBadGroup, by)
+}
+
+// user names the row of an attempt's user.
+func (q *Query) user(t *Attempt) string {
+	if q.UserOf == nil {
+		return NoLabel
+	}
+	return cmp.Or(q.UserOf(t.Job), NoLabel)
 }
 
 type reportBuilder struct {

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/sim/swf"
 	"github.com/cloudshare/cloudshare/test/goldenfile"
@@ -57,6 +58,10 @@ func TestReports(t *testing.T) {
 		{"month", Query{Site: "c"}},
 		{"label:team", Query{}},
 		{"label:team", Query{Labels: map[string]string{"team": "nobody's"}}},
+		{"user", Query{UserOf: func(id command.JobID) string {
+			return map[command.JobID]string{{Site: "a", Num: 1}: "alice", {Site: "a", Num: 3}: "bob"}[id]
+		}}},
+		{"user", Query{}},
 	} {
 		r, err := a.Report(t.Context(), q.q, q.by)
 		must(t, err)

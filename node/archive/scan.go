@@ -18,6 +18,9 @@ type Query struct {
 	Labels       map[string]string
 	// Visible reports whether a job's attempts may be read; nil = all.
 	Visible func(command.JobID) bool
+	// UserOf returns the user of a job, "" = none, or not known; nil = of no job. It selects nothing: a report by user
+	// asks for it, since the archive itself knows no users.
+	UserOf func(command.JobID) string
 }
 
 // selects reports whether an attempt passes.

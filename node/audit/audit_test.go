@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -122,6 +124,49 @@ func TestTheRecordIsBounded(t *testing.T) {
 	if list, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(list) != 3 {
 		t.Errorf("%v %v", list, err)
 	}
+}
+
+// TestEntriesAreWrittenTogether: the writer sleeps while entries come that nobody waits for, and one that somebody
+// waits for is written at once, with those before it.
+func TestEntriesAreWrittenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		l, err := Open(Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := func() int {
+			synctest.Wait()
+			data, err := os.ReadFile(fileName(dir, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return bytes.Count(data, []byte("\n"))
+		}
+		began := time.Now()
+		for i, step := range []struct {
+			durable bool
+			pause   time.Duration
+			lines   int
+		}{{false, 0, 0}, {false, writeEvery - 1, 0}, {false, 1, 3}, {false, 0, 3}, {true, 0, 5}, {true, 0, 6}} {
+			if err := l.Append(Entry{User: "alice"}, step.durable); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(step.pause)
+			if n := lines(); n != step.lines {
+				t.Errorf("step %d, after %s: %d lines, want %d", i, time.Since(began), n, step.lines)
+			}
+		}
+		if err := l.Append(Entry{User: "bob"}, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := lines(); n != 7 || time.Since(began) != writeEvery {
+			t.Errorf("%d lines after %s", n, time.Since(began))
+		}
+	})
 }
 
 // BenchmarkAppend is what a request pays that nobody waits for.

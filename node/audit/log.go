@@ -10,6 +10,9 @@ import (
 const (
 	// maxQueue is how many entries wait for the disk; who adds another one waits.
 	maxQueue = 4096
+	// writeEvery is how long the writer lets entries come that nobody waits for: a thousand requests a second would
+	// else be a thousand writes, and each would wake the writer.
+	writeEvery = 50 * time.Millisecond
 	// syncEvery is how often the disk has what was written, unless somebody waits for it.
 	syncEvery = time.Second
 	// tellEvery is how often a failure is told at most.
@@ -20,6 +23,7 @@ const (
 type Log struct {
 	files  *files // the writer's
 	queue  chan item
+	urgent chan struct{} // has one if somebody waits, or the queue is getting full
 	quit   chan struct{}
 	done   chan struct{} // closed once the writer has ended
 	close  sync.Once
@@ -50,7 +54,8 @@ func Open(o Options) (*Log, error) {
 		return nil, fmt.Errorf("open the audit record: %w", err)
 	}
 	l := &Log{
-		files: f, queue: make(chan item, maxQueue), quit: make(chan struct{}), done: make(chan struct{}),
+		files: f, queue: make(chan item, maxQueue), urgent: make(chan struct{}, 1),
+		quit: make(chan struct{}), done: make(chan struct{}),
 		failed: o.Failed,
 	}
 	go l.run()
@@ -79,6 +84,12 @@ func (l *Log) add(line []byte, wait bool) error {
 	case <-l.done:
 		return errClosed
 	}
+	if wait || len(l.queue) > maxQueue/2 {
+		select {
+		case l.urgent <- struct{}{}:
+		default: // the writer is told already
+		}
+	}
 	if !wait {
 		return nil
 	}
@@ -105,6 +116,9 @@ func (l *Log) run() {
 	for {
 		select {
 		case first := <-l.queue:
+			if first.synced == nil {
+				l.gather()
+			}
 			l.write(first)
 		case <-tick.C:
 			l.report(l.files.sync())
@@ -115,6 +129,17 @@ func (l *Log) run() {
 			l.report(l.files.sync())
 			return
 		}
+	}
+}
+
+// gather lets more entries come, until somebody waits for them.
+func (l *Log) gather() {
+	enough := time.NewTimer(writeEvery)
+	defer enough.Stop()
+	select {
+	case <-enough.C:
+	case <-l.urgent:
+	case <-l.quit:
 	}
 }
 

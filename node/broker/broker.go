@@ -52,6 +52,8 @@ type Config struct {
 	// UserLimits are the quotas of users and of node.EveryUser that the configuration gives. What was set by command
 	// outweighs them.
 	UserLimits map[string]node.UserLimits
+	// UserHalfLife is after how long half of the users' use is forgotten; 0 = node.UserHalfLife.
+	UserHalfLife time.Duration
 	// Genesis founds the federation if nobody has; only the first one counts.
 	Genesis command.Genesis
 	Logger  zerolog.Logger
@@ -124,7 +126,7 @@ func New(cfg Config) (*Broker, error) {
 	}
 	b.compose()
 	replica.ForkSite(cfg.Site)
-	b.core.ConfigureUsers(cfg.UserLimits)
+	b.core.ConfigureUsers(cfg.UserLimits, cfg.UserHalfLife)
 	b.core.SetEmit(cfg.Replica.Feed().AddHome)
 	for _, h := range cfg.Handlers {
 		name := h.Name()

@@ -253,13 +253,18 @@ func (c *Core) Own() *own.Jobs { return &c.own }
 func (c *Core) Whose() *whose.Book { return c.whose }
 
 // Figures are what the core counts for /metrics.
-type Figures struct{ Attempts, HomeWaiting, Publishing, Keys int }
+type Figures struct {
+	Attempts, HomeWaiting, Publishing, Keys int
+
+	Users node.UserTotals
+}
 
 // Figures returns what the core counts.
 func (c *Core) Figures() Figures {
+	users := c.quotas.Totals()
 	return Figures{
-		Attempts: c.attempts.Len(), HomeWaiting: c.home.Waiting(), Publishing: c.pubs.Len(),
-		Keys: c.keys.Len(),
+		Attempts: c.attempts.Len(), HomeWaiting: c.home.Waiting(), Publishing: max(c.pubs.Len()-users.HeldJobs, 0),
+		Keys: c.keys.Len(), Users: users,
 	}
 }
 

@@ -102,6 +102,13 @@ func TestHeldJobs(t *testing.T) {
 	if n := a.usersTasks("alice"); n != 20 {
 		t.Errorf("alice has %d tasks", n)
 	}
+	f := a.core.Figures()
+	if u := f.Users; u.Users != 1 || u.Jobs != 20 || u.Tasks != 20 || u.HeldJobs < 17 || u.HeldTasks < 17 {
+		t.Errorf("counted are %+v", u)
+	}
+	if f.Publishing != 0 {
+		t.Errorf("%d jobs are on their way, though the others are held", f.Publishing)
+	}
 	var err error
 	a.turn(CancelEvent{Num: last.ID.Num, Reply: func(e error) { err = e }})
 	r.settle()

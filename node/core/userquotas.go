@@ -36,9 +36,6 @@ func (c *Core) setUserLimits(ev UserLimitsEvent, fx *Effects) {
 	fx.Replies = append(fx.Replies, func() { ev.Done(err) })
 }
 
-// ConfigureUsers takes the limits of users from the configuration, before Recover.
-func (c *Core) ConfigureUsers(limits map[string]node.UserLimits) { c.quotas.Configure(limits) }
-
 // Users returns what the users of this site use of their quotas.
 func (c *Core) Users() []node.UserUse { return c.quotas.List(c.now.Wall.UnixMilli()) }
 
@@ -102,6 +99,7 @@ func (c *Core) lookAtUsers(n int, s StateReader) {
 // writeUse has the users' use written now and then.
 func (c *Core) writeUse(fx *Effects) {
 	if c.ticks%useTicks == 0 {
+		c.quotas.Decay(c.now.Wall.UnixMilli())
 		c.quotas.Write(&fx.Writes)
 	}
 }

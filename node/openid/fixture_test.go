@@ -28,7 +28,7 @@ type provider struct {
 	asked atomic.Int64 // for keys
 }
 
-func serve(t *testing.T) *provider {
+func serve(t testing.TB) *provider {
 	p := &provider{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.away.Load() {
@@ -54,7 +54,7 @@ func (p *provider) shows(id string, public crypto.PublicKey) {
 	p.keys.Store(&jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: id, Use: "sig"}}})
 }
 
-func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, id string, claims map[string]any) string {
+func sign(t testing.TB, alg jose.SignatureAlgorithm, key any, id string, claims map[string]any) string {
 	t.Helper()
 	s, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, id string, claims 
 	return text
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -92,7 +92,7 @@ type fixture struct {
 	now    time.Time
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	own, err := access.OpenIn(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

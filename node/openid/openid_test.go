@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+
 	"github.com/cloudshare/cloudshare/node/access"
 )
 
@@ -167,5 +169,17 @@ func TestValidate(t *testing.T) {
 	}
 	if err := CheckIssuer("http://127.0.0.1:5556/dex"); err != nil {
 		t.Error(err)
+	}
+}
+
+// BenchmarkFind is what a request pays for a token that was verified before.
+func BenchmarkFind(b *testing.B) {
+	f := newFixture(b)
+	text := sign(b, jose.ES256, f.key, "a", f.claims(nil))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := f.tokens.Find(text); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

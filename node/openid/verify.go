@@ -103,7 +103,8 @@ func (v *verifier) user(c claims) (string, error) {
 		return "", refuse(access.NoRole, "the provider has not verified the address in email: it could be another one's; verify it there")
 	}
 	if !access.ValidUser(name) {
-		return "", refuse(access.NoRole, "%.80q, of claim %s, cannot be a user's name here: that has 1 to 63 small letters, digits, '.', '_', '-' or '@'", name, v.cfg.UserClaim)
+		return "", refuse(access.NoRole, "%.80q, of claim %s, cannot be a user's name here: that has %s", name,
+			v.cfg.UserClaim, access.UserForm)
 	}
 	return name, nil
 }

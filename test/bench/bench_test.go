@@ -212,7 +212,7 @@ func TestLaneCountsCommits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := dialLane(t.Context(), &testbed.Site{Name: "fake", URL: u}, "application/json", []byte("{}"))
+	l, err := dialLane(t.Context(), &testbed.Site{Name: "fake", URL: u}, "application/json", []byte("{}"), func(http.Header) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,8 @@ func fillQueue(ctx context.Context, fed *testbed.Federation, n int) error {
 		spec := waitingSpec
 		spec.Labels = map[string]string{"lane": fmt.Sprint(i)}
 		body := bytes.Repeat(append(mustJSON(spec), '\n'), linesPerRequest)
-		l, err := dialLane(ctx, fed.Sites[i%len(fed.Sites)], "application/x-ndjson", body)
+		site := fed.Sites[i%len(fed.Sites)]
+		l, err := dialLane(ctx, site, "application/x-ndjson", body, site.Authorize)
 		if err != nil {
 			return err
 		}

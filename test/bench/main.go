@@ -1,12 +1,13 @@
 // Command bench measures the product's figures, each beside its own limit where it has one,
-// in the same run: submissions, time to a running process, tasks per second,
+// in the same run: submissions, also by users, time to a running process, tasks per second,
 // memory, lists of a million jobs, event streams, the state machine's benchmarks and its longest entries, what
 // policies cost, containers and Kubernetes where they are there, and, when asked for, what the loss
 // of a broker costs. It drives real broker processes over HTTP (all steps of a job's way) and
 // imports nothing of the broker.
 //
-// Usage: go run ./test/bench -binary bin/cloudshare [-out FILE] [-only NAME,…] [-quick]
+// Usage: go run ./test/bench -binary bin/cloudshare [-beside OTHER] [-out FILE] [-only NAME,…] [-quick]
 //
+// -beside has another build of the program, such as an earlier commit's, take turns in section users.
 // -quick shows within about a minute that everything works: shorter windows,
 // fewer starts, smaller queues, the corners of the state machine's grid. Its
 // figures are no figures to quote.
@@ -26,7 +27,7 @@ import (
 )
 
 // total bounds the sections that always run, whatever hangs. On two cores of their own
-// they take six to seven minutes.
+// they take seven to eight minutes.
 const total = 10 * time.Minute
 
 // section measures some figures. It fills the table with what it has measured
@@ -42,6 +43,7 @@ type section struct {
 
 var sections = []section{
 	{name: "submissions", run: measureSubmissions},
+	{name: "users", run: measureUsers},
 	{name: "latency", run: measureLatency},
 	{name: "throughput", run: measureThroughput},
 	{name: "memory", run: measureMemory},
@@ -68,6 +70,8 @@ type environment struct {
 	stamp  string // absolute path of the stamp program
 	dir    string // scratch space on the disk that is measured
 	notes  io.Writer
+	// beside is another build of cloudshare that takes turns in submissions by users; empty means none.
+	beside string
 	quick  bool
 	// coordination of federations that are started; empty means raft. zk and zkAuth
 	// say where a tree is.
@@ -85,18 +89,19 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
+	beside := flag.String("beside", "", "another cloudshare `file`, such as an earlier commit's, that takes turns in section users")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := bench(ctx, *binary, *out, *only, *quick); err != nil {
+	if err := bench(ctx, *binary, *beside, *out, *only, *quick); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(ctx context.Context, binary, out, only string, quick bool) error {
+func bench(ctx context.Context, binary, beside, out, only string, quick bool) error {
 	chosen, err := choose(only)
 	if err != nil {
 		return err
@@ -109,6 +114,11 @@ func bench(ctx context.Context, binary, out, only string, quick bool) error {
 	env := environment{dir: dir, notes: os.Stderr, quick: quick, stamp: filepath.Join(dir, "stamp")}
 	if env.binary, err = filepath.Abs(binary); err != nil {
 		return fmt.Errorf("find binary: %w", err)
+	}
+	if beside != "" {
+		if env.beside, err = filepath.Abs(beside); err != nil {
+			return fmt.Errorf("find the binary beside: %w", err)
+		}
 	}
 	if err := buildStamp(ctx, env.stamp); err != nil {
 		return err

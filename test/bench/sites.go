@@ -15,15 +15,17 @@ import (
 // siteCount of most figures.
 const siteCount = 3
 
-// startSites starts a fresh federation for one section, on the LAN profile.
-func startSites(ctx context.Context, env environment, name string, sites, cores int) (*testbed.Federation, error) {
+// startSites starts a fresh federation for one section, on the LAN profile. The brokers get environ besides.
+func startSites(
+	ctx context.Context, env environment, name string, sites, cores int, environ ...string,
+) (*testbed.Federation, error) {
 	dir := filepath.Join(env.dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil { // a section may have mounted disks in it
 		return nil, fmt.Errorf("make folder of %s: %w", name, err)
 	}
 	fed, err := testbed.Start(ctx, testbed.Options{
 		Binary: env.binary, Dir: dir, Sites: sites, Cores: cores, Coordination: env.coordination, ZK: env.zk,
-		ZKAuth: env.zkAuth,
+		ZKAuth: env.zkAuth, Env: environ,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start federation: %w", err)

@@ -92,7 +92,7 @@ func (s *submissions) singles(ctx context.Context, t *table) error {
 func (s *submissions) lines(ctx context.Context, t *table) error {
 	many := bytes.Repeat(append(bytes.Clone(s.spec), '\n'), linesPerRequest)
 	for _, c := range clientCounts {
-		limit, err := countInWindow(ctx, c.n, window(s.env), func(int) (int, error) { return s.bareLines(many) })
+		limit, err := countInWindow(ctx, c.n, window(s.env), func(int) (int, error) { return bareLines(s.bare, many) })
 		if err != nil {
 			return err
 		}
@@ -110,12 +110,12 @@ func (s *submissions) lines(ctx context.Context, t *table) error {
 }
 
 // bareLines is what no submission of many lines can do without.
-func (s *submissions) bareLines(lines []byte) (int, error) {
+func bareLines(bare *coordtest.BareRaft, lines []byte) (int, error) {
 	n, err := decodeLines(lines)
 	if err != nil {
 		return n, err
 	}
-	return n, s.bare.Apply(lines)
+	return n, bare.Apply(lines)
 }
 
 // decodeLines returns how many specs there are.
@@ -147,9 +147,13 @@ func (s *submissions) submitFor(
 // occupy takes so many cores of a site until the returned job is cancelled or
 // the federation ends.
 func occupy(ctx context.Context, s *testbed.Site, cores int) (string, error) {
-	a, err := s.Submit(ctx, testbed.Spec{
-		Command: []string{"sleep", "900"}, Count: cores, Sites: &testbed.Where{Only: []string{s.Name}},
-	})
+	return occupyBy(ctx, s, testbed.Spec{Command: []string{"sleep", "900"}, Count: cores})
+}
+
+// occupyBy is occupy by tasks of another form.
+func occupyBy(ctx context.Context, s *testbed.Site, spec testbed.Spec) (string, error) {
+	spec.Sites = &testbed.Where{Only: []string{s.Name}}
+	a, err := s.Submit(ctx, spec)
 	if err != nil {
 		return "", fmt.Errorf("occupy %s: %w", s.Name, err)
 	}
@@ -157,7 +161,7 @@ func occupy(ctx context.Context, s *testbed.Site, cores int) (string, error) {
 	defer cancel()
 	err = testbed.Await(ctx, "all cores of "+s.Name, func() error {
 		job, e := s.Job(ctx, a.ID)
-		if e == nil && job.Counts["running"] != cores {
+		if e == nil && job.Counts["running"] != spec.Count {
 			e = fmt.Errorf("job %s has tasks %v", a.ID, job.Counts)
 		}
 		return e

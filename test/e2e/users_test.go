@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -41,6 +42,17 @@ func TestUsersOfASite(t *testing.T) {
 	wantCommand(t, 0, nil, append(alice, "cancel", id)...)
 	wantCommand(t, 5, []string{"forbidden"}, append(alice, "audit")...)
 	wantCommand(t, 0, []string{"alice", "bob", "403", "POST /v1/jobs"}, append(operator, "audit", "who", id)...)
+	await(t, "her row in the report", func() error {
+		if code, out := command(t, append(operator, "report", "--by", "user")...); code != 0 || !strings.Contains(out, "\nalice ") {
+			return fmt.Errorf("exit %d: %s", code, out)
+		}
+		return nil
+	})
+	for who, args := range map[string][]string{"bob": bob, "another site": elsewhere} {
+		if code, out := command(t, append(args, "report", "--by", "user")...); code != 0 || strings.Contains(out, "alice") {
+			t.Errorf("%s is told, exit %d:\n%s", who, code, out)
+		}
+	}
 }
 
 // TestQuotasOfUsers: what a user is refused by the operator's quota, also after the broker was killed, and what others

@@ -18,14 +18,22 @@ type live struct {
 	find func(id string) (access.Token, error)
 
 	mu     sync.Mutex
-	last   uint64             // request; guarded by mu
 	tokens map[string]*holder // by ID, and sessions; guarded by mu. Invariant: each has requests under way
 }
 
-// holder is a token with requests under way.
+// holder is a token with requests under way. Its fields are guarded by live.mu.
 type holder struct {
-	end      *time.Timer                        // nil: it never expires, or is not known yet; guarded by live.mu
-	requests map[uint64]context.CancelCauseFunc // by their numbers
+	id       string
+	end      *time.Timer // nil: it never expires, or is not known yet
+	requests []*request
+	one      [1]*request // room for what most tokens have
+}
+
+// request is one under way.
+type request struct {
+	cancel context.CancelCauseFunc
+	by     *holder
+	at     int // in by.requests, −1: it is not there any more; guarded by live.mu
 }
 
 func newLive(find func(id string) (access.Token, error)) *live {
@@ -42,9 +50,9 @@ func (a *Auth) Hold(ctx context.Context, who node.Asker) (held context.Context, 
 
 func (l *live) hold(ctx context.Context, id string) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	n := l.add(id, cancel)
+	q := l.add(id, cancel)
 	release := func() {
-		l.remove(id, n)
+		l.remove(q)
 		cancel(nil)
 	}
 	token, err := l.find(id) // only now: what ends it from here on, ends the request
@@ -56,38 +64,42 @@ func (l *live) hold(ctx context.Context, id string) (context.Context, func(), er
 	return ctx, release, nil
 }
 
-func (l *live) add(id string, cancel context.CancelCauseFunc) uint64 {
+func (l *live) add(id string, cancel context.CancelCauseFunc) *request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.tokens[id]
 	if h == nil {
-		h = &holder{requests: map[uint64]context.CancelCauseFunc{}}
+		h = &holder{id: id}
+		h.requests = h.one[:0]
 		l.tokens[id] = h
 	}
-	l.last++
-	h.requests[l.last] = cancel
-	return l.last
+	q := &request{cancel, h, len(h.requests)}
+	h.requests = append(h.requests, q)
+	return q
 }
 
-func (l *live) remove(id string, n uint64) {
+func (l *live) remove(q *request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := l.tokens[id]
-	if h == nil {
-		return // ended
+	h := q.by
+	if l.tokens[h.id] != h || q.at < 0 {
+		return // ended, or removed before
 	}
-	delete(h.requests, n)
-	if len(h.requests) == 0 {
-		l.drop(id, h)
+	last := len(h.requests) - 1
+	moved := h.requests[last]
+	h.requests[q.at], h.requests[last] = moved, nil
+	moved.at, q.at = q.at, -1
+	if h.requests = h.requests[:last]; last == 0 {
+		l.drop(h)
 	}
 }
 
 // drop forgets a token. REQUIRES: l.mu held.
-func (l *live) drop(id string, h *holder) {
+func (l *live) drop(h *holder) {
 	if h.end != nil {
 		h.end.Stop()
 	}
-	delete(l.tokens, id)
+	delete(l.tokens, h.id)
 }
 
 // watch has the requests of a token end when it expires.
@@ -98,7 +110,8 @@ func (l *live) watch(t access.Token) {
 	if t.Expires.IsZero() || h == nil || h.end != nil {
 		return
 	}
-	h.end = time.AfterFunc(min(time.Until(t.Expires), recheck), func() { l.check(t.ID) })
+	id := t.ID // the token itself need not outlive this call
+	h.end = time.AfterFunc(min(time.Until(t.Expires), recheck), func() { l.check(id) })
 }
 
 // check ends the requests of a token that does not hold any more, and watches it on otherwise.
@@ -123,8 +136,8 @@ func (l *live) end(id string, why error) {
 	if h == nil {
 		return
 	}
-	for _, cancel := range h.requests {
-		cancel(why)
+	for _, q := range h.requests {
+		q.cancel(why)
 	}
-	l.drop(id, h)
+	l.drop(h)
 }

@@ -16,12 +16,12 @@ func (a *Auth) HoldSession(ctx context.Context, r *http.Request) (held context.C
 	}
 	key := keyOf(cookieOf(r))
 	ctx, cancel := context.WithCancelCause(ctx)
-	n := a.live.add(key.holder(), cancel)
+	q := a.live.add(key.holder(), cancel)
 	one, ok := a.sessions.find(key) // only now: what ends it from here on, ends the request
 	ctx, stop := context.WithDeadlineCause(ctx, one.ends, sessionEnded())
 	release = func() {
 		stop()
-		a.live.remove(key.holder(), n)
+		a.live.remove(q)
 		cancel(nil)
 	}
 	if !ok {

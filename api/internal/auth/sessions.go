@@ -107,6 +107,9 @@ func cookieName(r *http.Request) string {
 }
 
 func cookieOf(r *http.Request) string {
+	if r.Header["Cookie"] == nil {
+		return "" // the name need not be made up
+	}
 	c, err := r.Cookie(cookieName(r))
 	if err != nil {
 		return ""

@@ -46,6 +46,7 @@ type Config struct {
 	Bodies            *transport.Bodies
 	Peers             *peers.Client
 	Accepted, Refused prometheus.Counter // submissions
+	OverQuota         func(quota string) // is told of each that a quota of its user has refused
 	Log               zerolog.Logger
 }
 
@@ -57,12 +58,13 @@ type Jobs struct {
 	bodies            *transport.Bodies
 	peers             *peers.Client
 	accepted, refused prometheus.Counter
+	overQuota         func(quota string)
 	log               zerolog.Logger
 }
 
 // New makes Jobs; Register adds their operations to the API.
 func New(c Config) *Jobs {
-	return &Jobs{c.Broker, c.API, c.Reads, c.Bodies, c.Peers, c.Accepted, c.Refused, c.Log}
+	return &Jobs{c.Broker, c.API, c.Reads, c.Bodies, c.Peers, c.Accepted, c.Refused, c.OverQuota, c.Log}
 }
 
 // Register adds the operations.

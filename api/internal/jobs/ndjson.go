@@ -149,7 +149,7 @@ func (j *Jobs) appendResult(b []byte, a node.Answer, n int) []byte {
 		j.accepted.Inc()
 		return appendAccepted(b, a, a.Replayed)
 	}
-	j.refused.Inc()
+	j.refuse(a.Err)
 	p := problem.Logged(j.log, a.Err)
 	p.Line = n
 	body, err := json.Marshal(p.Problem)

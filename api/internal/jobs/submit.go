@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -49,17 +50,26 @@ func (j *Jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) str
 	}
 	req, err := request(body, key, strict)
 	if err != nil {
-		j.refused.Inc()
+		j.refuse(err)
 		return err
 	}
 	return j.accept(w, r, req)
+}
+
+// refuse counts a job that is refused.
+func (j *Jobs) refuse(why error) {
+	j.refused.Inc()
+	var over *node.UserQuotaError
+	if errors.As(why, &over) {
+		j.overQuota(over.Quota)
+	}
 }
 
 // accept submits one job and answers with what became of it.
 func (j *Jobs) accept(w http.ResponseWriter, r *http.Request, req node.Request) error {
 	answer := j.broker.Submit(r.Context(), []node.Request{req})[0]
 	if answer.Err != nil {
-		j.refused.Inc()
+		j.refuse(answer.Err)
 		return answer.Err
 	}
 	j.accepted.Inc()

@@ -9,7 +9,7 @@ import (
 func (j *Jobs) checkUser(user, site string) error {
 	switch {
 	case !access.ValidUser(user):
-		return problem.BadQuery("user", user, "is no user's name: 1 to 63 small letters, digits, '.', '_', '-' or '@'")
+		return problem.BadQuery("user", user, "is no user's name: "+access.UserForm)
 	case site != "" && site != j.broker.Site():
 		return problem.BadQuery("site", site, "given together with user: another site's users are known to its own broker alone, ask there")
 	}

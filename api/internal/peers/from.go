@@ -68,9 +68,15 @@ func (c *Client) Admit(r *http.Request) error {
 
 // Strip takes from a client's request what only brokers may say.
 func Strip(h http.Header) {
-	for _, name := range []string{
-		wire.HeaderHops, wire.HeaderMeans, wire.HeaderVia, wire.HeaderSite, wire.HeaderHere,
-	} {
+	for _, name := range brokersOwn {
 		h.Del(name)
 	}
+}
+
+// brokersOwn are the headers that only brokers may send, as net/http keeps their names: others are put into that form,
+// in memory of their own, for each request.
+var brokersOwn = []string{
+	http.CanonicalHeaderKey(wire.HeaderHops), http.CanonicalHeaderKey(wire.HeaderMeans),
+	http.CanonicalHeaderKey(wire.HeaderVia), http.CanonicalHeaderKey(wire.HeaderSite),
+	http.CanonicalHeaderKey(wire.HeaderHere),
 }

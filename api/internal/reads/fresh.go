@@ -53,18 +53,22 @@ func (v *Reads) Restamp(ctx context.Context) {
 
 // setHeaders says how old the state is, unless another broker has.
 func (at *stamp) setHeaders(h http.Header) {
-	if h.Get(wire.HeaderAge) != "" {
+	if h.Get(headerAge) != "" {
 		return
 	}
 	text := "unknown"
-	if age, known := at.Age(); known {
+	age, known := at.Age()
+	if known {
 		text = strconv.FormatFloat(age.Seconds(), 'f', 3, 64)
 	}
-	h.Set(wire.HeaderAge, text)
-	if at.Stale() {
-		h.Set(wire.HeaderStale, "true")
+	h.Set(headerAge, text)
+	if at.StaleAt(age, known) {
+		h.Set(headerStale, "true")
 	}
 }
+
+// headerAge and headerStale are names as net/http keeps them: others are put into that form at each use.
+var headerAge, headerStale = http.CanonicalHeaderKey(wire.HeaderAge), http.CanonicalHeaderKey(wire.HeaderStale)
 
 // Freshness returns the part of an answer that tells of a stale state.
 func Freshness(ctx context.Context) (f wire.Freshness) {

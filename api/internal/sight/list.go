@@ -27,9 +27,7 @@ func (j *Rule) Job(ctx context.Context, id command.JobID) (node.Job, error) {
 // shown leaves of a job what is to be seen, and says whose it is.
 func (j *Rule) shown(job node.Job, sight node.Sight) node.Job {
 	if sight == node.SeesAll {
-		if job.ID.Site == j.broker.Site() {
-			job.User = j.broker.UserOf(job.ID.Num)
-		}
+		job.User = j.Whose(job.ID)
 		return job
 	}
 	spec := jobspec.DefaultSpec()

@@ -32,11 +32,16 @@ func New(b Broker) *Rule { return &Rule{b} }
 
 // sees returns how much of a job is shown.
 func (j *Rule) sees(ctx context.Context, id command.JobID) node.Sight {
-	here, user := j.broker.Site(), ""
-	if id.Site == here {
-		user = j.broker.UserOf(id.Num)
+	return node.AskerOf(ctx).Sees(id, j.broker.Site(), j.Whose(id))
+}
+
+// Whose returns the user of a job of this site, "" if it is of none or another site's. It does not look at who asks:
+// whoever may see the job may know.
+func (j *Rule) Whose(id command.JobID) string {
+	if id.Site != j.broker.Site() {
+		return ""
 	}
-	return node.AskerOf(ctx).Sees(id, here, user)
+	return j.broker.UserOf(id.Num)
 }
 
 // Owned returns nil if who asks may see all of a job and end it; else that there is no such job here, or ErrNotOwner.

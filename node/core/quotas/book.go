@@ -56,10 +56,12 @@ type Book struct {
 	window
 	// spent is when the last job was taken.
 	spent int64
+	// stepMs is after how long a part of the users' use is forgotten.
+	stepMs int64
 }
 
 // NewBook returns a book in which nobody has a limit.
-func NewBook() Book { return Book{users: map[string]*user{}} }
+func NewBook() Book { return Book{users: map[string]*user{}, stepMs: stepOf(node.UserHalfLife)} }
 
 func (b *Book) user(name string) *user {
 	u := b.users[name]
@@ -194,13 +196,27 @@ func (b *Book) tidy() {
 	}
 }
 
+// Totals returns what the users have together.
+func (b *Book) Totals() (t node.UserTotals) {
+	for _, u := range b.users {
+		if u.jobs > 0 {
+			t.Users++
+		}
+		t.Jobs += u.jobs
+		t.HeldJobs += u.heldJobs
+		t.Tasks += u.tasks
+		t.HeldTasks += u.held
+	}
+	return t
+}
+
 // List shows everybody's limits and all users, by name; wall is unix time in milliseconds.
 func (b *Book) List(wall int64) []node.UserUse {
+	b.Decay(wall)
 	out := make([]node.UserUse, 0, len(b.users)+1)
 	all, from := b.every.limits()
 	out = append(out, node.UserUse{User: node.EveryUser, Limits: all, From: from})
 	for name, u := range b.users {
-		u.use.decay(wall)
 		out = append(out, node.UserUse{
 			User: name, Limits: b.limitsOf(u), From: u.from(), Held: u.held,
 			Own:   u.limits != nil || u.configured != nil,

@@ -41,7 +41,7 @@ func (b *Book) look(j *job, at Moment, c fsm.Counts, known bool) (over bool) {
 		j.missed = -1
 		left = min(openTasks(&c), j.Tasks)
 		if n := uint64(c[fsm.Running]); n > 0 {
-			j.user.use.charge(n*j.MilliCPU, at.Now-j.looked, at.Wall)
+			j.user.use.charge(n*j.MilliCPU, at.Now-j.looked, at.Wall, b.stepMs)
 			j.user.unwritten = true
 		}
 	case j.missed < 0:

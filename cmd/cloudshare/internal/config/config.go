@@ -82,6 +82,8 @@ type Config struct {
 	Rates  RatesConfig `koanf:"rates"`
 	Quotas []string    `koanf:"quotas" doc:"limits of this site's users: in the file a map such as {\"*\": {tasks: 1000}, alice: {tasks: 5000, cores: 50}}, else USER:QUOTA=N:…,… Quotas are tasks, cores, bytes and jobs_per_minute; what cloudshare quota set says outweighs them"`
 
+	UserHalfLife time.Duration `koanf:"user_half_life" doc:"after how long half of what a user's tasks have run is forgotten, when users take turns; from 1h to 8760h"`
+
 	PProf string `koanf:"pprof" doc:"loopback host:port for profiles; empty = off. What it shows is for the operator only"`
 }
 
@@ -112,7 +114,7 @@ func Default() Config {
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
 		OIDC:     defaultOIDC(),
 		Rates:    defaultRates(),
-		Quotas:   []string{},
+		Quotas:   []string{}, UserHalfLife: node.UserHalfLife,
 	}
 }
 
@@ -173,7 +175,7 @@ func (c Config) Validate() error {
 	if err := c.checkRates(); err != nil {
 		return err
 	}
-	if _, err := c.UserLimits(); err != nil {
+	if err := c.checkUsers(); err != nil {
 		return err
 	}
 	if err := c.Timing().Validate(); err != nil {

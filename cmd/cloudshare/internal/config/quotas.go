@@ -10,7 +10,6 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/access"
 )
 
 const (
@@ -30,6 +29,15 @@ var quotaNames = map[string]func(l *node.UserLimits) *uint64{
 	"shares":          func(l *node.UserLimits) *uint64 { return &l.Shares },
 }
 
+// checkUsers checks what is said of this site's users.
+func (c Config) checkUsers() error {
+	if c.UserHalfLife < node.MinUserHalfLife || c.UserHalfLife > node.MaxUserHalfLife {
+		return cli.Usage("user_half_life %s: must be from %s to %s", c.UserHalfLife, node.MinUserHalfLife, node.MaxUserHalfLife)
+	}
+	_, err := c.UserLimits()
+	return err
+}
+
 // UserLimits are the quotas of users and of node.EveryUser. What is not named of a user's is as everybody's.
 func (c Config) UserLimits() (map[string]node.UserLimits, error) {
 	out := map[string]node.UserLimits{}
@@ -38,9 +46,8 @@ func (c Config) UserLimits() (map[string]node.UserLimits, error) {
 		if _, twice := out[user]; twice {
 			return nil, cli.Usage("%s: user %q stands twice", quotasKey, user)
 		}
-		if user != node.EveryUser && !access.ValidUser(user) {
-			return nil, cli.Usage("%s: user %q: must be 1 to 63 small letters, digits, '.', '_', '-' or '@', or * for all others",
-				quotasKey, user)
+		if err := node.CheckLimitsUser(user); err != nil {
+			return nil, cli.Usage("%s: user %q: %w", quotasKey, user, err)
 		}
 		limits := out[node.EveryUser]
 		for pair := range strings.SplitSeq(rest, ":") {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -71,5 +72,25 @@ func TestWrongQuotas(t *testing.T) {
 	}
 	if got, err := loadQuotas(t, "", "CLOUDSHARE_QUOTAS=alice"); err == nil || !strings.Contains(err.Error(), "user alice") {
 		t.Errorf("none: %v, %v", got, err)
+	}
+}
+
+// TestUserHalfLife: a week unless it is said; what is too short, too long or no time is refused by its name.
+func TestUserHalfLife(t *testing.T) {
+	flags := pflag.NewFlagSet("broker", pflag.ContinueOnError)
+	AddFlags(flags)
+	load := func(environ ...string) (Config, error) {
+		return Load("", flags, func() []string { return append(environ, "CLOUDSHARE_SITE=site-1") })
+	}
+	if c, err := load(); err != nil || c.UserHalfLife != node.UserHalfLife {
+		t.Errorf("%s, %v", c.UserHalfLife, err)
+	}
+	if c, err := load("CLOUDSHARE_USER_HALF_LIFE=36h"); err != nil || c.UserHalfLife != 36*time.Hour {
+		t.Errorf("%s, %v", c.UserHalfLife, err)
+	}
+	for _, bad := range []string{"0", "59m", "8761h", "-1h", "soon"} {
+		if _, err := load("CLOUDSHARE_USER_HALF_LIFE=" + bad); err == nil || !strings.Contains(err.Error(), "user_half_life") {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }

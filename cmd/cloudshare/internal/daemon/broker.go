@@ -127,8 +127,8 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 		return err
 	}
 	p.broker, err = broker.New(broker.Config{
-		UserLimits: limits,
-		Site:       cfg.Site, Node: key.Public().Node(), Version: p.version,
+		UserLimits: limits, UserHalfLife: cfg.UserHalfLife,
+		Site: cfg.Site, Node: key.Public().Node(), Version: p.version,
 		Exposure: exposure, KillGrace: cfg.Timing().Grace,
 		Disk:    cfg.Disk(),
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),

@@ -30,11 +30,15 @@ var brokerFigures = []struct {
 	{"cloudshare_journal_sync_seconds_total", "Time spent in syncs of the journal.", prometheus.CounterValue, func(m node.Metrics) float64 { return m.JournalSyncSeconds }},
 	{"cloudshare_attempts", "Attempts on this site's machines that are not settled.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Attempts) }},
 	{"cloudshare_home_waiting_tasks", "Home tasks that wait for room.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.HomeWaiting) }},
-	{"cloudshare_publishing_jobs", "Jobs on their way to the federation's queue.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Publishing) }},
+	{"cloudshare_publishing_jobs", "Jobs on their way to the federation's queue; those that are held for their users' turns are not.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Publishing) }},
 	{"cloudshare_data_free_bytes", "Free space of the data directory's file system, at the last look.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.FreeBytes) }},
 	{"cloudshare_dying_attempts", "Attempts of the federation that are lost and may still live; their tasks wait for their stop bounds.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Dying) }},
 	{"cloudshare_pending_work", "Pieces of long work that the last entry applied has left for the next ones; nothing is matched before most of them are done.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.PendingWork) }},
 	{"cloudshare_idempotency_keys", "Idempotency keys held.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Keys) }},
+	{"cloudshare_users_active", "Users of this site with jobs that have not ended.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Users.Users) }},
+	{"cloudshare_users_open_jobs", "Jobs of this site's users that have not ended; those of no user are not counted.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Users.Jobs) }},
+	{"cloudshare_users_open_tasks", "Tasks of this site's users that have not ended.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Users.Tasks) }},
+	{"cloudshare_users_held_tasks", "Tasks of these that are held at this site until it is their users' turn.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Users.HeldTasks) }},
 }
 
 // estimateFigures tell what the estimates of starts are worth.

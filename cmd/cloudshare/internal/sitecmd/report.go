@@ -37,13 +37,18 @@ reaches back as far as archive.keep and archive.max_bytes allow. OWN are a site'
 own tasks on its own machines, LENT other sites' tasks on its machines, USED its
 tasks on other sites' machines. An attempt counts whole where it ended.
 
+--by user tells the users of this site apart; their names are known to no other
+broker. A user sees the own row alone, the operator all. (none) are the site's
+own jobs, which no user submitted, and other sites', which ran here.
+
 -o csv writes a line for each row, for a spreadsheet.`,
 		Example: `  cloudshare report --since 30d
   cloudshare report --by label:team --since 2026-01-01 --until 2026-02-01 -o csv
+  cloudshare report --by user --since 7d
   cloudshare report --by day --site site-2`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !strings.HasPrefix(by, "label:") && !slices.Contains([]string{"site", "hour", "day", "month"}, by) {
-				return cli.Usage("--by %q: must be site, hour, day, month or label:KEY", by)
+			if !strings.HasPrefix(by, "label:") && !slices.Contains([]string{"site", "user", "hour", "day", "month"}, by) {
+				return cli.Usage("--by %q: must be site, user, hour, day, month or label:KEY", by)
 			}
 			c, err := a.Client()
 			if err != nil {
@@ -63,7 +68,7 @@ tasks on other sites' machines. An attempt counts whole where it ended.
 		},
 	}
 	cmd.Annotations = map[string]string{cli.FormatsKey: "csv"}
-	cmd.Flags().StringVar(&by, "by", "site", "site, hour, day, month or label:KEY")
+	cmd.Flags().StringVar(&by, "by", "site", "site, user, hour, day, month or label:KEY")
 	archiveFlags(cmd.Flags(), &q)
 	return cmd
 }

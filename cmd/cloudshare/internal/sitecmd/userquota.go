@@ -23,8 +23,9 @@ func userQuotasCommand(a *cli.App) *cobra.Command {
 the own. They count jobs that have not ended; a job beyond one is refused (exit
 code 5). HELD are the tasks that wait at the site for their user's turn: who has
 used least in relation to its shares is next. CORE-HOURS is what the user's
-tasks have run, of which each week half is forgotten. The line * has the limits
-of users that have none of their own. LIMITS says where they are from: own (set
+tasks have run, of which half is forgotten each week (user_half_life of the
+broker's configuration). The line * has the limits of users that have none of
+their own. LIMITS says where they are from: own (set
 by command), file (the broker's configuration), of * (those of everybody), or
 none.`
 	return cmd

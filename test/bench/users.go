@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// userLoad is what all submit in turns, in a federation of its own.
+type userLoad struct {
+	name        string
+	clients     int
+	contentType string
+	jobs        int // in a request
+	calls       int // of a round
+	// cores that each site lends. A site publishes its users' jobs for about twice what is lent and holds the rest:
+	// with most cores it holds none of so many calls, and an acknowledgement is a commit, as of the site's own jobs.
+	cores int
+}
+
+const mostCores = 1024
+
+var userLoads = []userLoad{
+	{"singles, 1 client", 1, "application/json", 1, 300, mostCores},
+	{"singles, 16 clients", 16, "application/json", 1, 900, mostCores},
+	{"singles, 64 clients", 64, "application/json", 1, 900, mostCores},
+	{"singles, 64 clients, users' held", 64, "application/json", 1, 900, 1},
+	{"NDJSON of 1000, 16 clients, users' held", 16, "application/x-ndjson", linesPerRequest, 32, 1},
+}
+
+// holds reports whether most of what users submit is held.
+func (l userLoad) holds() bool { return l.cores < mostCores }
+
+// body is a request's: jobs that wait for a site that is busy.
+func (l userLoad) body(fed *testbed.Federation) []byte {
+	spec := mustJSON(testbed.Spec{Command: []string{"/bin/true"}, Sites: &testbed.Where{Only: []string{fed.Sites[2].Name}}})
+	if l.jobs == 1 {
+		return spec
+	}
+	return bytes.Repeat(append(spec, '\n'), l.jobs)
+}
+
+// measureUsers counts acknowledged jobs a second by who submits them: the site's operator, users by tokens of the
+// broker, users by tokens of an identity provider, in turns in one federation; another build of the program takes its
+// turns in a federation of its own.
+func measureUsers(ctx context.Context, env environment, t *table) (err error) {
+	bare, err := openBareRaft(env, "bare-users")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.Close()) }()
+	s := sheet{
+		title: "submissions by users: processor time of the brokers, and what is kept; medians of the rounds (least to most)",
+		head:  []string{"load", "who submits", "ms a job", "beside", "kept of the rate", "kept by processor time"},
+	}
+	for _, l := range pick(env, userLoads, userLoads[2:3]) {
+		u := &users{env: env, bare: bare, load: l}
+		if err := u.measure(ctx, t, &s); err != nil {
+			return fmt.Errorf("submit %s: %w", l.name, err)
+		}
+	}
+	t.addSheet(s)
+	return measureTurns(ctx, env, t)
+}
+
+// users is the set-up of one load.
+type users struct {
+	env     environment
+	bare    *coordtest.BareRaft
+	load    userLoad
+	bearers []*bearer // the first is whom the others stand beside
+	limits  []float64 // what the bare means reached, of each round
+}
+
+func (u *users) measure(ctx context.Context, t *table, s *sheet) (err error) {
+	stop, err := u.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := u.takeTurns(ctx); err != nil {
+		return err
+	}
+	for _, b := range u.bearers {
+		t.add(figure{
+			name: fmt.Sprintf("submissions by %s, %s", b.name, u.load.name), measured: median(b.rates), limit: median(u.limits),
+			unit: "jobs/s", note: "limit: bare raft Apply loop, as of submissions",
+		})
+		s.rows = append(s.rows, b.row(u.load, u.bearers[0]))
+	}
+	return nil
+}
+
+// start starts the federations, with those who submit.
+func (u *users) start(ctx context.Context) (stop func() error, err error) {
+	issuer, err := startIssuer()
+	if err != nil {
+		return nil, err
+	}
+	var running []*testbed.Federation
+	stop = func() (err error) {
+		for _, fed := range running {
+			err = errors.Join(err, fed.Stop())
+		}
+		issuer.close()
+		return err
+	}
+	if u.env.beside != "" {
+		other := u.env
+		other.binary = u.env.beside
+		fed, cause := u.startBusy(ctx, other, "beside")
+		if cause != nil {
+			return nil, errors.Join(cause, stop())
+		}
+		running = append(running, fed)
+		u.bearers = append(u.bearers, &bearer{name: "the build beside", fed: fed, authorize: bySite(fed)})
+	}
+	fed, err := u.startBusy(ctx, u.env, "users", issuer.environ()...)
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	running = append(running, fed)
+	if err := u.addBearers(ctx, fed, issuer); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+func (u *users) addBearers(ctx context.Context, fed *testbed.Federation, i *issuer) error {
+	made, err := byUsers(ctx, fed, u.load.clients)
+	if err != nil {
+		return err
+	}
+	provided, err := i.byUsers(u.load.clients)
+	if err != nil {
+		return err
+	}
+	held := u.load.holds()
+	u.bearers = append(u.bearers,
+		&bearer{name: "the operator's token", fed: fed, authorize: bySite(fed)},
+		&bearer{name: "users' tokens", fed: fed, authorize: made, held: held},
+		&bearer{name: "a provider's tokens", fed: fed, authorize: provided, held: held})
+	return nil
+}
+
+// startBusy starts a federation whose third site is busy.
+func (u *users) startBusy(
+	ctx context.Context, env environment, name string, environ ...string,
+) (*testbed.Federation, error) {
+	name = fmt.Sprintf("%s-%d-%d-%d", name, u.load.clients, u.load.jobs, u.load.cores)
+	fed, err := startSites(ctx, env, name, siteCount, u.load.cores, environ...)
+	if err != nil {
+		return nil, err
+	}
+	_, err = occupyBy(ctx, fed.Sites[2], testbed.Spec{
+		Command: []string{"sleep", "900"}, Count: 1, Resources: &testbed.Resources{CPU: u.load.cores},
+	})
+	if err != nil {
+		return nil, errors.Join(err, fed.Stop())
+	}
+	return fed, nil
+}
+
+// takeTurns has all submit in each round, every other one backwards: neither the growing queue nor others' use of the
+// machine falls on one of them.
+func (u *users) takeTurns(ctx context.Context) error {
+	order := slices.Clone(u.bearers)
+	rounds := 2
+	if u.env.beside != "" {
+		rounds = pick(u.env, 5, 2)
+	}
+	calls := pick(u.env, u.load.calls, u.load.calls/8)
+	for range rounds {
+		limit, err := u.bareRate(ctx, calls)
+		if err != nil {
+			return err
+		}
+		u.limits = append(u.limits, limit)
+		for _, b := range order {
+			if err := b.submit(ctx, u.load, calls); err != nil {
+				return fmt.Errorf("by %s: %w", b.name, err)
+			}
+		}
+		slices.Reverse(order)
+	}
+	return nil
+}
+
+func (u *users) bareRate(ctx context.Context, calls int) (float64, error) {
+	one := func(int) (int, error) { return 1, u.bare.Apply(make([]byte, entryBytes)) }
+	if u.load.jobs > 1 {
+		many := u.load.body(u.bearers[0].fed)
+		one = func(int) (int, error) { return bareLines(u.bare, many) }
+	}
+	return countTo(ctx, u.load.clients, calls, one)
+}

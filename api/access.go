@@ -22,7 +22,7 @@ var _ Access = (*access.Store)(nil)
 type Rates = auth.Rates
 
 // DefaultRates are far above what people and scripts ask, and below what takes a core of the broker.
-var DefaultRates = Rates{WrongTokens: 10, Anonymous: 1000, User: 2000}
+var DefaultRates = Rates{WrongTokens: 10, Anonymous: 1000, User: 2000, Connections: 200}
 
 // sharer names whom a request counts for.
 func sharer(ctx context.Context) string { return auth.Sharer(node.AskerOf(ctx)) }

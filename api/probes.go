@@ -86,7 +86,7 @@ func newMetrics(reg *prometheus.Registry) *metrics {
 	}
 	m.over = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "cloudshare_http_over_rate_total",
-		Help: "Requests that were refused because too many came, by bound: wrong_tokens and anonymous of an address, user of a user.",
+		Help: "What was refused because too much came, by bound: requests (wrong_tokens and anonymous of an address, user of a user) and new connections of an address.",
 	}, []string{"bound"})
 	for _, bound := range auth.Bounds {
 		m.over.WithLabelValues(bound)

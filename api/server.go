@@ -123,8 +123,9 @@ type Server struct {
 func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) *Server {
 	cfg = cfg.withDefaults()
 	in := seen{sight.New(b), beneath{b}}
-	s := newBounded(&cfg, logger)
-	stop, metrics := s.transport.Stop, newMetrics(reg)
+	metrics := newMetrics(reg)
+	s := newBounded(&cfg, metrics, logger)
+	stop := s.transport.Stop
 	bodies := transport.NewBodies(cfg.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow)
 	read := reads.New(b, s.waiters, stop)
 	who := auth.New(cfg.Access, cfg.Challenge, *cfg.Rates, metrics.overRate)
@@ -171,12 +172,13 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 }
 
 // newBounded bounds what clients may take of this broker.
-func newBounded(cfg *Config, logger zerolog.Logger) *Server {
+func newBounded(cfg *Config, m *metrics, logger zerolog.Logger) *Server {
 	const name, title = "too-many-waiters", "Too many clients wait for what happens"
 	return &Server{
 		transport: transport.New(transport.Config{
 			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
 			TLS: cfg.TLS, Misdialed: cfg.Misdialed, Peers: cfg.Peers, From: peers.From, Operator: cfg.Operator,
+			ConnRate: cfg.Rates.Connections, OverRate: func() { m.overRate(auth.BoundConnections) },
 		}, logger),
 		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages", sharer),
 		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs", sharer),

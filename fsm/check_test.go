@@ -260,6 +260,9 @@ func (s *State) checkQueues() error {
 	if err := s.checkBarCounts(); err != nil {
 		return err
 	}
+	if err := s.checkGates(); err != nil {
+		return err
+	}
 	return s.checkHeads()
 }
 

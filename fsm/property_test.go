@@ -52,7 +52,7 @@ func TestStateMachineAmongDeclines(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.invariants, "submit": m.submitAlike, "submit2": m.submitAlike, "submit3": m.submitAlike,
 			"decline": m.declineAll, "decline2": m.declineAll, "decline3": m.declineAll, "complete": m.complete, "cancel": m.cancel,
-			"offer": m.seldom(m.offer), "register": m.seldom(m.register), "suspect": m.suspect, "lost": m.seldom(m.lost),
+			"renice": m.renice, "offer": m.seldom(m.offer), "register": m.seldom(m.register), "suspect": m.suspect, "lost": m.seldom(m.lost),
 			"params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
 		})
 	})
@@ -86,7 +86,7 @@ func TestStateMachineAmongReturns(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.invariants, "submit": m.submitAlike, "submit2": m.submitAlike, "decline": m.declineAll, "decline2": m.declineAll,
-			"returns": m.returns, "returns2": m.returns, "complete": m.complete, "cancel": m.cancel, "offer": m.seldom(m.offer),
+			"returns": m.returns, "returns2": m.returns, "complete": m.complete, "cancel": m.cancel, "renice": m.renice, "offer": m.seldom(m.offer),
 			"lost": m.seldom(m.lost), "params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
 		})
 	})
@@ -150,20 +150,6 @@ func (m *model) cancelAny(t *rapid.T) {
 	if nums := slices.Sorted(maps.Keys(m.w.s.byName[site].nums)); len(nums) > 0 {
 		m.do(site, &command.Cancel{Job: command.JobID{Site: site, Num: rapid.SampledFrom(nums).Draw(t, "num")}, Task: -1})
 	}
-}
-
-// renice changes how nice some jobs are, unknown ones among them.
-func (m *model) renice(t *rapid.T) {
-	m.t = t
-	site := m.site()
-	nums := append(slices.Sorted(maps.Keys(m.w.s.byName[site].nums)), 1<<40)
-	var c command.Renice
-	for range rapid.IntRange(1, 4).Draw(t, "jobs") {
-		c.Jobs = append(c.Jobs, command.Nice{
-			Num: rapid.SampledFrom(nums).Draw(t, "num"), Nice: rapid.Uint32Range(0, 2).Draw(t, "nice"),
-		})
-	}
-	m.do(site, &c)
 }
 
 // seldom runs one in four of the steps.
@@ -259,6 +245,7 @@ func playModelAt(m *model) {
 		"finish":   m.complete,
 		"decline":  m.decline,
 		"cancel":   m.cancel,
+		"renice":   m.renice,
 		"fill":     m.seldom(m.fillThenAsk),
 		"usage":    m.usage,
 		"lost":     m.lost,

@@ -132,3 +132,34 @@ func TestUnreadStateIsNotTakenForTheTruth(t *testing.T) {
 		t.Errorf("the state: %v", err)
 	}
 }
+
+// TestCancelsStandBehindTheirSubmit: what cancels a job that is just submitted is sent with it, behind its record, and
+// no call parts the two; other cancellations wait for no record.
+func TestCancelsStandBehindTheirSubmit(t *testing.T) {
+	cancel := func(num uint64) command.Command {
+		return command.Command{Body: &command.Cancel{Job: command.JobID{Site: "a", Num: num}, Task: -1}}
+	}
+	cmds := []command.Command{cancel(1)}
+	for i := range uint64(3) {
+		submit := &command.Submit{Jobs: make([]command.JobSpec, core.MaxBehind)}
+		for k := range submit.Jobs {
+			submit.Jobs[k].Num = 1000*i + uint64(k)
+		}
+		cmds = append(cmds, command.Command{Body: submit})
+		for k := range submit.Jobs {
+			cmds = append(cmds, cancel(submit.Jobs[k].Num))
+		}
+		cmds = append(cmds, cancel(5000+i))
+	}
+	ready, recorded := splitReady(cmds)
+	if len(ready) != 4 || len(recorded) != 3*maxCallCommands {
+		t.Fatalf("%d wait for no record, %d do", len(ready), len(recorded))
+	}
+	for calls := 0; len(recorded) > 0; calls++ {
+		n := callSize(recorded)
+		if _, ok := recorded[0].Body.(*command.Submit); !ok || n != maxCallCommands {
+			t.Fatalf("call %d has %d commands and begins with %T", calls, n, recorded[0].Body)
+		}
+		recorded = recorded[n:]
+	}
+}

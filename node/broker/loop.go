@@ -172,12 +172,12 @@ func (b *Broker) performNow(fx *core.Effects) {
 // splitReady parts commands that say what has happened from those that must
 // not be sent before their record is synced (architecture D5).
 func splitReady(cmds []command.Command) (ready, recorded []command.Command) {
-	for _, cmd := range cmds {
-		switch cmd.Body.(type) {
+	for unit := range units(cmds) {
+		switch unit[0].Body.(type) {
 		case *command.Submit, *command.Usage:
-			recorded = append(recorded, cmd)
+			recorded = append(recorded, unit...)
 		default:
-			ready = append(ready, cmd)
+			ready = append(ready, unit...)
 		}
 	}
 	return ready, recorded

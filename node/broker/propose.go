@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
@@ -35,24 +37,50 @@ func (o *proposer) proposeAll(cmds []command.Command) {
 
 const (
 	// One call to the log holds at most so many commands and about so many bytes.
-	maxCallCommands = 256
+	maxCallCommands = core.MaxBehind + 1
 	maxCallBytes    = 2 << 20
 )
 
-// callSize returns how many of the first commands make one call: at least one.
-func callSize(cmds []command.Command) int {
+// callSize returns how many of the first commands make one call: at least one unit.
+func callSize(cmds []command.Command) (n int) {
 	bytes := 0
-	for i := range cmds {
-		if submit, ok := cmds[i].Body.(*command.Submit); ok {
+	for unit := range units(cmds) {
+		if submit, ok := unit[0].Body.(*command.Submit); ok {
 			for j := range submit.Jobs {
 				bytes += submit.Jobs[j].SizeBound()
 			}
 		}
-		if i > 0 && (i == maxCallCommands || bytes > maxCallBytes) {
-			return i
+		if n > 0 && (n+len(unit) > maxCallCommands || bytes > maxCallBytes) {
+			return n
+		}
+		n += len(unit)
+	}
+	return n
+}
+
+// units are the parts of a turn's commands that are each to be in one entry: a Submit with the cancellations behind it
+// of jobs that it submits, or else they would begin first, and any other command by itself.
+func units(cmds []command.Command) iter.Seq[[]command.Command] {
+	return func(yield func([]command.Command) bool) {
+		for len(cmds) > 0 {
+			n := 1
+			if submit, ok := cmds[0].Body.(*command.Submit); ok {
+				for n < min(len(cmds), maxCallCommands) && cancels(cmds[n].Body, submit) {
+					n++
+				}
+			}
+			if !yield(cmds[:n:n]) {
+				return
+			}
+			cmds = cmds[n:]
 		}
 	}
-	return len(cmds)
+}
+
+// cancels reports whether a command cancels a job that another one submits.
+func cancels(body command.Body, submit *command.Submit) bool {
+	c, ok := body.(*command.Cancel)
+	return ok && slices.ContainsFunc(submit.Jobs, func(j command.JobSpec) bool { return j.Num == c.Job.Num })
 }
 
 // propose has commands ordered; the log retries under the same ids until they

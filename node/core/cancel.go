@@ -62,11 +62,27 @@ func (b *cancelBook) wait(num uint64, at string, reply func(error)) (first bool)
 
 // order has a job in the state cancelled.
 func (b *cancelBook) order(num uint64) {
-	id := command.JobID{Site: b.site, Num: num}
-	b.out.Add(&command.Cancel{Job: id, Task: -1, At: b.placeOf(b.places[num])},
-		func(r command.Result, _ StateReader, fx *Effects) {
-			b.answer(num, cancelError(id, r.Code), fx)
-		})
+	b.out.Add(b.whole(num), func(r command.Result, _ StateReader, fx *Effects) { b.executed(num, r.Code, fx) })
+}
+
+// orderBehind has a job cancelled by the entry that publishes it: none of its tasks begins. If it was refused there,
+// it is still on its way.
+func (b *cancelBook) orderBehind(num uint64) {
+	b.out.AddBehind(b.whole(num), func(r command.Result, _ StateReader, fx *Effects) {
+		if r.Code != command.UnknownJob || !b.pubs.Cancel(num) {
+			b.executed(num, r.Code, fx)
+		}
+	})
+}
+
+// whole returns the command that cancels a job.
+func (b *cancelBook) whole(num uint64) *command.Cancel {
+	return &command.Cancel{Job: command.JobID{Site: b.site, Num: num}, Task: -1, At: b.placeOf(b.places[num])}
+}
+
+// executed tells all who wait what the state said of a job's cancellation.
+func (b *cancelBook) executed(num uint64, code command.Code, fx *Effects) {
+	b.answer(num, cancelError(command.JobID{Site: b.site, Num: num}, code), fx)
 }
 
 // answer tells all who wait what became of a job's cancellation.
@@ -104,7 +120,7 @@ func (b *cancelBook) cancelWaiting(num uint64, fx *Effects) {
 	switch {
 	case b.home.Find(num) != nil:
 		b.answer(num, b.home.Cancel(num, b.places[num], fx), fx)
-	case b.pubs.Cancel(num): // right after it is published
+	case b.pubs.Cancel(num): // with its publication, or right after it
 	default:
 		b.order(num)
 	}

@@ -44,6 +44,9 @@ type (
 	Drain = lend.Drain
 )
 
+// MaxBehind is how many commands may have to stay with the one before them, in one entry.
+const MaxBehind = turn.MaxBehind
+
 // Core is the broker's state and rules without any input or output: events in,
 // effects out. One goroutine owns it. Each concern has a book in a package below,
 // which the core asks and composes; what is left here decides between them.
@@ -115,7 +118,8 @@ func New(site string, limits node.Exposure) *Core {
 	c.home = homejobs.NewBook(homejobs.Site{
 		Name: site, Now: &c.now, Machines: &c.machines, Attempts: &c.attempts, Usage: &c.usage, Tallies: c.tallies,
 	})
-	c.pubs = publish.NewBook(site, &c.now, &c.out, &c.keys, c.cancels.cancelWaiting, c.released)
+	c.pubs = publish.NewBook(site, &c.now, &c.out, &c.keys, c.cancels.cancelWaiting, c.cancels.orderBehind,
+		c.released)
 	c.lend = lend.NewBook(&c.out, &c.machines)
 	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.lend, &c.usage, c.Alone, c.heldWhy)
 	c.cancels = newCancelBook(site, &c.out, &c.home, &c.pubs)

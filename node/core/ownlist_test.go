@@ -9,7 +9,7 @@ func (s *rigSite) checkLists() {
 		s.rig.t.Fatal(err)
 	}
 	held := map[string]uint64{}
-	for _, num := range s.core.pubs.Numbers() {
+	for num := range s.core.pubs.Numbers() {
 		if p := s.core.pubs.Find(num); p.Held {
 			held[p.User] += uint64(p.Spec.Count)
 		}

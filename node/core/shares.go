@@ -18,6 +18,8 @@ const (
 	looksPerTurn = 100
 	// maxReleases bounds the held jobs that one turn publishes; the next turn goes on.
 	maxReleases = 500
+	// oldestPerTurn of the jobs on their way are published in a turn, whosever turn it is, while numbers are short.
+	oldestPerTurn = 100
 	// maxRenices bounds the jobs whose nice value changes at once.
 	maxRenices = 10 * command.MaxReports
 )
@@ -42,6 +44,9 @@ func (c *Core) released(p *publish.Job) uint32 {
 func (c *Core) publishHeld(s StateReader) {
 	if c.quotas.Waiting() {
 		c.lookAtUsers(looksPerTurn, s) // what has ended since the last turn makes room
+		if c.numbersShort(s) {
+			c.pubs.ReleaseOldest(oldestPerTurn)
+		}
 	}
 	for range maxReleases {
 		user := c.quotas.Next()
@@ -49,6 +54,18 @@ func (c *Core) publishHeld(s StateReader) {
 			return
 		}
 	}
+}
+
+// numbersShort reports whether the state remembers so many ranges of this site's numbers that it will soon take no
+// jobs: a range ends at each number that is not settled, and none is settled above the oldest held job.
+func (c *Core) numbersShort(s StateReader) bool {
+	v, _ := s.Quotas(c.site)
+	for _, u := range v.Uses {
+		if u.Quota == command.QuotaNumbers {
+			return u.Used > u.Limit/4*3
+		}
+	}
+	return false
 }
 
 // holdRecovered has what an earlier life of this broker took and did not publish wait for its user's turn again.
@@ -71,7 +88,7 @@ func (c *Core) renice() {
 	if c.renicing {
 		return
 	}
-	jobs := c.quotas.Renice(maxRenices)
+	jobs := c.quotas.Renice(maxRenices, func(num uint64) bool { return !c.isOwn(num) })
 	for len(jobs) > 0 {
 		n := min(len(jobs), command.MaxReports)
 		c.renicing = true

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"iter"
 	"math"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -61,8 +63,10 @@ func (c *Core) countOpenJobs(s StateReader) {
 // countJournaled counts the users' jobs that this site's journal has: those at home and on their way to the queue. A
 // broker that has not registered yet knows of no others, and takes jobs.
 func (c *Core) countJournaled() {
-	for _, nums := range [][]uint64{c.home.Numbers(), c.pubs.Numbers(), c.pubs.OpenNumbers()} {
-		for _, num := range nums {
+	for _, nums := range []iter.Seq[uint64]{
+		slices.Values(c.home.Numbers()), c.pubs.Numbers(), slices.Values(c.pubs.OpenNumbers()),
+	} {
+		for num := range nums {
 			if js, ok := c.own.Spec(num); ok {
 				c.countOpenJob(&js)
 			}

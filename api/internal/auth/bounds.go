@@ -20,6 +20,8 @@ type Rates struct {
 	// User is of the requests of one user; of one token, if that has no user. Five seconds' worth may come at once. The
 	// operator's are not bounded.
 	User int
+	// Connections are opened by one address; package transport closes more. Five seconds' worth may come at once.
+	Connections int
 }
 
 // Names of the bounds, as they are counted.
@@ -27,10 +29,11 @@ const (
 	BoundWrongTokens = "wrong_tokens"
 	BoundAnonymous   = "anonymous"
 	BoundUser        = "user"
+	BoundConnections = "connections"
 )
 
 // Bounds are all of them.
-var Bounds = []string{BoundWrongTokens, BoundAnonymous, BoundUser}
+var Bounds = []string{BoundWrongTokens, BoundAnonymous, BoundUser, BoundConnections}
 
 // burst is how many seconds' worth may come at once: a page with its parts, a script that begins.
 const burst = 5

@@ -20,17 +20,21 @@ import (
 // An NDJSON submission is three stages side by side: read and parse lines,
 // submit what has arrived (one chunk under way, so that order stays), and
 // write results. A client that sends everything before it reads anything is
-// fine while its results fit into maxPending.
+// fine while its results fit into maxPending. What waits between the stages is
+// counted for the sender (transport.Lines): a line that is too much ends the
+// submission, results that are too much wait until the client has taken those before.
 const (
 	chunkLines = 1000     // lines of one Submit
+	lineSize   = 2 << 10  // bytes: fewer lines wait if they are longer
 	maxPending = 16 << 20 // bytes of results that wait for the client
 )
 
 // line is one input line: a request, or the error for which it is refused.
 type line struct {
-	req node.Request
-	err error
-	num uint32 // from 1, blank lines counted
+	req   node.Request
+	err   error
+	num   uint32 // from 1, blank lines counted
+	bytes int    // counted for its sender
 }
 
 // submitLines answers every input line that is not blank with one result line, in
@@ -48,13 +52,13 @@ func (j *Jobs) submitLines(w http.ResponseWriter, r *http.Request, key string, s
 	w.Header().Set("Content-Type", wire.TypeNDJSON)
 	w.WriteHeader(http.StatusAccepted)
 
-	lines, results := transport.NewPending[line](chunkLines), transport.NewPending[byte](maxPending)
+	lines, results := transport.NewPending[line](chunkLines*lineSize), transport.NewPending[byte](maxPending)
 	var stages sync.WaitGroup
 	stages.Go(func() {
-		j.writeResults(w, out, results)
+		writeResults(w, out, results, in)
 		cancel() // after the last result, or when the client is gone
 	})
-	stages.Go(func() { j.submitChunks(ctx, lines, results, rest.NoteOf(r.Context())) })
+	stages.Go(func() { j.submitChunks(ctx, in, lines, results, rest.NoteOf(r.Context())) })
 	whole := readLines(in, key, strict, lines)
 	lines.Close()
 	stages.Wait()
@@ -79,10 +83,15 @@ func readLines(in *transport.Lines, key string, strict bool, lines *transport.Pe
 		}
 		l := line{err: err, num: n}
 		if err == nil {
+			l.err = in.Hold(len(text))
+		}
+		full := l.err != nil && err == nil
+		if l.err == nil {
+			l.bytes = len(text)
 			l.req, l.err = request(text, key, strict)
 			l.req.Line = n
 		}
-		if !lines.Add(l) {
+		if !lines.Add(max(l.bytes, lineSize), l) || full {
 			return false
 		}
 	}
@@ -92,7 +101,8 @@ func readLines(in *transport.Lines, key string, strict bool, lines *transport.Pe
 // submitChunks turns lines into results, until there are no more or nobody
 // takes them.
 func (j *Jobs) submitChunks(
-	ctx context.Context, lines *transport.Pending[line], results *transport.Pending[byte], note *rest.Note,
+	ctx context.Context, in *transport.Lines, lines *transport.Pending[line], results *transport.Pending[byte],
+	note *rest.Note,
 ) {
 	defer results.Close()
 	defer lines.Abandon()
@@ -116,14 +126,20 @@ func (j *Jobs) submitChunks(
 			answers = j.broker.Submit(ctx, reqs)
 		}
 		buf = buf[:0]
+		submitted := 0
 		for _, l := range chunk {
+			submitted += l.bytes
 			a := node.Answer{Err: l.err}
 			if l.err == nil {
 				a, answers = answers[0], answers[1:]
 			}
 			buf = j.appendResult(buf, a, int(l.num), note)
 		}
-		if !results.Add(buf...) {
+		in.Drop(submitted)
+		if in.Take(len(buf)) {
+			results.Drain()
+		}
+		if !results.Add(len(buf), buf...) {
 			return
 		}
 	}
@@ -147,7 +163,7 @@ func (j *Jobs) appendResult(b []byte, a node.Answer, n int, note *rest.Note) []b
 }
 
 // writeResults writes as fast as the client takes them.
-func (j *Jobs) writeResults(w io.Writer, out *http.ResponseController, results *transport.Pending[byte]) {
+func writeResults(w io.Writer, out *http.ResponseController, results *transport.Pending[byte], in *transport.Lines) {
 	defer results.Abandon()
 	for {
 		buf, more := results.TakeAll()
@@ -158,6 +174,7 @@ func (j *Jobs) writeResults(w io.Writer, out *http.ResponseController, results *
 			if err := out.Flush(); err != nil {
 				return
 			}
+			in.Drop(len(buf))
 		}
 		if !more {
 			return

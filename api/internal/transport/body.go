@@ -39,8 +39,8 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	in := b.newDeadlineReader(w, r, b.most)
 	defer in.finish()
-	bytes := share{from: b.held}
-	defer bytes.release()
+	var bytes *share // nil while the body is small
+	defer func() { bytes.release() }()
 	var body []byte
 	if r.ContentLength > 0 {
 		// Room to see the end without growing; no more than that for a promise.
@@ -50,7 +50,10 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		if len(body) == cap(body) {
 			before := cap(body)
 			if body = slices.Grow(body, 4<<10); cap(body) > 2*promisedBytes {
-				if err := bytes.grow(r.Context(), cap(body)-before); err != nil {
+				if bytes == nil {
+					bytes = b.held.shareOf(r.Context())
+				}
+				if err := bytes.grow(cap(body) - before); err != nil {
 					w.Header().Set("Connection", "close") // as below
 					return nil, err
 				}

@@ -11,13 +11,13 @@ import (
 
 const (
 	// maxHeld bytes of bodies are read at a time. Small bodies, up to promisedBytes, are not counted: the number of
-	// connections bounds them.
+	// connections bounds them. Of lines everything is, as long as they or their results wait.
 	maxHeld = 256 << 20
 	// maxHeldEach of them are of one user, or site.
 	maxHeldEach = 64 << 20
 )
 
-// held bounds the bytes of whole bodies that are on their way at the same time.
+// held bounds the bytes of bodies that are on their way at the same time.
 type held struct {
 	whose Whose
 
@@ -32,14 +32,14 @@ func newHeld(whose Whose) *held { return &held{whose: whose, of: map[string]int{
 type share struct {
 	from *held
 	who  string
-	n    int
+	n    int // guarded by from.mu
 }
 
+// shareOf returns what the body of a request has: nothing yet.
+func (h *held) shareOf(ctx context.Context) *share { return &share{from: h, who: h.whose(ctx)} }
+
 // grow takes so many bytes more, or says why not.
-func (s *share) grow(ctx context.Context, n int) error {
-	if s.n == 0 {
-		s.who = s.from.whose(ctx)
-	}
+func (s *share) grow(n int) error {
 	h := s.from
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,9 +58,27 @@ func (s *share) grow(ctx context.Context, n int) error {
 	return nil
 }
 
-// release gives all of it back.
+// take takes bytes that are there already, and reports whether that is more than there may be.
+func (s *share) take(n int) (over bool) {
+	h := s.from
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.add(s.who, n)
+	s.n += n
+	return h.all > maxHeld || s.who != "" && h.of[s.who] > maxHeldEach
+}
+
+// drop gives some of them back.
+func (s *share) drop(n int) {
+	s.from.mu.Lock()
+	defer s.from.mu.Unlock()
+	s.from.add(s.who, -n)
+	s.n -= n
+}
+
+// release gives all of it back; of nil, nothing.
 func (s *share) release() {
-	if s.n == 0 {
+	if s == nil {
 		return
 	}
 	s.from.mu.Lock()
@@ -72,7 +90,7 @@ func (s *share) release() {
 // add counts bytes. REQUIRES: h.mu held.
 func (h *held) add(who string, n int) {
 	h.all += n
-	if who == "" {
+	if who == "" || n == 0 {
 		return
 	}
 	if h.of[who] += n; h.of[who] == 0 {

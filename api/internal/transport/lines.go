@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
@@ -14,11 +15,13 @@ import (
 // lineBuffer is how many bytes of lines are read at a time.
 const lineBuffer = 64 << 10
 
-// Lines are those of an NDJSON body.
+// Lines are those of an NDJSON body. What it holds is counted for its sender: the buffers, and what its user makes of
+// the lines.
 type Lines struct {
 	bodies *Bodies
 	body   *deadlineReader
 	split  lineReader
+	bytes  *share
 }
 
 // Lines begins to read a body line by line; Close must be called.
@@ -26,9 +29,26 @@ func (b *Bodies) Lines(w http.ResponseWriter, r *http.Request) (*Lines, error) {
 	if r.ContentLength > b.lines {
 		return nil, tooLarge(b.lines)
 	}
-	body := b.newDeadlineReader(w, r, b.lines)
-	return &Lines{b, body, lineReader{in: bufio.NewReaderSize(body, lineBuffer), most: int(b.most)}}, nil
+	l := &Lines{bodies: b, bytes: b.held.shareOf(r.Context())}
+	if err := l.Hold(lineBuffer); err != nil {
+		w.Header().Set("Connection", "close") // net/http must not wait for the body
+		return nil, err
+	}
+	l.body = b.newDeadlineReader(w, r, b.lines)
+	l.split = lineReader{in: bufio.NewReaderSize(l.body, lineBuffer), most: int(b.most), hold: l.Hold}
+	return l, nil
 }
+
+// Hold counts bytes that wait with the body, or says why there may be no more. Hold, Take and Drop may be called from
+// any goroutine.
+func (l *Lines) Hold(n int) error { return l.bytes.grow(n) }
+
+// Take counts bytes that wait already, and reports whether they are more than there may be: whoever made them must wait
+// for others to be dropped.
+func (l *Lines) Take(n int) (over bool) { return l.bytes.take(n) }
+
+// Drop counts bytes no more.
+func (l *Lines) Drop(n int) { l.bytes.drop(n) }
 
 // Next returns the next line, valid until the call after it, without its end; io.EOF
 // after the last one; or the problem of a line that is too long, or of the body.
@@ -46,8 +66,11 @@ func (l *Lines) Failed() bool { return l.split.failed }
 // Whole is called once all of the body has come: its deadline is taken back.
 func (l *Lines) Whole() { l.body.stop() }
 
-// Close gives up what is still to come.
-func (l *Lines) Close() { l.body.finish() }
+// Close gives up what is still to come, and counts nothing any more.
+func (l *Lines) Close() {
+	l.body.finish()
+	l.bytes.release()
+}
 
 // lineReader splits a body into lines.
 type lineReader struct {
@@ -55,6 +78,9 @@ type lineReader struct {
 	most   int // bytes of a line
 	long   []byte
 	failed bool // the body cannot be read on
+	// hold counts what long takes.
+	hold    func(bytes int) error
+	refused error // why long may not grow
 }
 
 // next returns the next line, valid until the call after it, without its end.
@@ -64,12 +90,14 @@ func (l *lineReader) next() ([]byte, error) {
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return l.trimLine(text, err)
 	}
-	l.long = append(l.long[:0], text...)
+	if l.long = l.long[:0]; !l.append(text) {
+		return nil, l.refused
+	}
 	tooLong := false
 	for errors.Is(err, bufio.ErrBufferFull) {
 		text, err = l.in.ReadSlice('\n')
-		if tooLong = tooLong || len(l.long)+len(text) > l.most+1; !tooLong {
-			l.long = append(l.long, text...)
+		if tooLong = tooLong || len(l.long)+len(text) > l.most+1; !tooLong && !l.append(text) {
+			return nil, l.refused
 		}
 	}
 	if tooLong && (err == nil || errors.Is(err, io.EOF)) {
@@ -77,6 +105,18 @@ func (l *lineReader) next() ([]byte, error) {
 			"a job may have "+strconv.Itoa(l.most)+" bytes")
 	}
 	return l.trimLine(l.long, err)
+}
+
+// append adds to a long line; false: it may not grow, and the body is not read on.
+func (l *lineReader) append(text []byte) bool {
+	before := cap(l.long)
+	l.long = slices.Grow(l.long, len(text))
+	if more := cap(l.long) - before; more > 0 {
+		l.refused = l.hold(more)
+		l.failed = l.refused != nil
+	}
+	l.long = append(l.long, text...)
+	return !l.failed
 }
 
 // trimLine trims a line; an unended last line is a line, an error comes after it.

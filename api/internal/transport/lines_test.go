@@ -19,7 +19,7 @@ func TestLineReader(t *testing.T) {
 		"whole": strings.NewReader(text), "bytes": iotest.OneByteReader(strings.NewReader(text)),
 		"data and error": iotest.DataErrReader(strings.NewReader(text)),
 	} {
-		r := lineReader{in: bufio.NewReaderSize(in, lineBuffer), most: len(long)}
+		r := lineReader{in: bufio.NewReaderSize(in, lineBuffer), most: len(long), hold: func(int) error { return nil }}
 		for i, want := range []string{"one", "", long, "TOO LONG", "last", "EOF"} {
 			line, err := r.next()
 			got := string(line)

@@ -3,8 +3,6 @@ package transport
 import (
 	"io"
 	"net"
-	"sync/atomic"
-	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -15,12 +13,8 @@ type redirecting struct {
 	net.Listener
 	answer func(first [4]byte) []byte
 	log    zerolog.Logger
-	// quietUntil is in Unix nanoseconds.
-	quietUntil atomic.Int64
+	told   seldom
 }
-
-// misdialedEvery is how often that is logged at most.
-const misdialedEvery = 10 * time.Second
 
 // Accept implements net.Listener.
 func (l *redirecting) Accept() (net.Conn, error) {
@@ -32,8 +26,7 @@ func (l *redirecting) Accept() (net.Conn, error) {
 }
 
 func (l *redirecting) complain(conn net.Conn) {
-	now, until := time.Now(), l.quietUntil.Load()
-	if now.UnixNano() < until || !l.quietUntil.CompareAndSwap(until, now.Add(misdialedEvery).UnixNano()) {
+	if !l.told.now() {
 		return
 	}
 	l.log.Warn().Stringer("from", conn.RemoteAddr()).

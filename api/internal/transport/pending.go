@@ -7,30 +7,40 @@ type Pending[T any] struct {
 	mu        sync.Mutex
 	changed   *sync.Cond
 	buf       []T
+	used      int // size of buf
 	most      int
 	closed    bool // no more will come
 	abandoned bool // nobody takes any more
 }
 
-// NewPending makes one with room for most items.
+// NewPending makes one with room for items of so much size together.
 func NewPending[T any](most int) *Pending[T] {
 	p := &Pending[T]{most: most}
 	p.changed = sync.NewCond(&p.mu)
 	return p
 }
 
-// Add adds items once there is room; false means that nobody takes them.
-func (p *Pending[T]) Add(items ...T) bool {
+// Add adds items of a size once there is room; false means that nobody takes them.
+func (p *Pending[T]) Add(size int, items ...T) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.buf) > 0 && len(p.buf)+len(items) > p.most && !p.abandoned {
+	for len(p.buf) > 0 && p.used+size > p.most && !p.abandoned {
 		p.changed.Wait()
 	}
 	if len(p.buf) == 0 {
 		p.changed.Broadcast()
 	}
-	p.buf = append(p.buf, items...)
+	p.buf, p.used = append(p.buf, items...), p.used+size
 	return !p.abandoned
+}
+
+// Drain waits until all items were taken, or nobody takes any more.
+func (p *Pending[T]) Drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.buf) > 0 && !p.abandoned {
+		p.changed.Wait()
+	}
 }
 
 // TakeAll waits for items and returns all there are; more is false on the last.
@@ -40,7 +50,7 @@ func (p *Pending[T]) TakeAll() (items []T, more bool) {
 	for len(p.buf) == 0 && !p.closed {
 		p.changed.Wait()
 	}
-	items, p.buf = p.buf, nil
+	items, p.buf, p.used = p.buf, nil, 0
 	p.changed.Broadcast()
 	return items, !p.closed
 }

@@ -20,8 +20,12 @@ import (
 
 // Config of a Server; all fields are required but those that may be nil.
 type Config struct {
-	Listen        string // host:port; port 0 takes a free one
-	MaxConns      int    // connections at a time; more wait to be accepted
+	Listen   string // host:port; port 0 takes a free one
+	MaxConns int    // connections at a time; more wait to be accepted
+	// ConnRate is how many connections a second one address may open, 0 = any number; OverRate is called for each one
+	// beyond, which is closed.
+	ConnRate      int
+	OverRate      func()
 	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration
 	TLS           *tls.Config // nil: clients speak plain HTTP
@@ -116,6 +120,7 @@ func (s *Server) Start(public, peers http.Handler) error {
 
 // serving returns how to serve clients on a listener.
 func (s *Server) serving(l net.Listener) (serve func() error) {
+	l = newPaced(l, s.cfg.ConnRate, s.cfg.OverRate, s.log)
 	misdialed := &redirecting{Listener: l, answer: s.cfg.Misdialed, log: s.log}
 	if s.cfg.TLS != nil {
 		s.http.TLSConfig = s.secured(s.cfg.TLS, misdialed.complain)

@@ -70,8 +70,8 @@ func TestBytesOfBodies(t *testing.T) {
 	var bodies []*share
 	grow := func(who string, mib, want int) {
 		t.Helper()
-		s := &share{from: h}
-		if err := s.grow(as(who), mib<<20); statusOf(err) != want {
+		s := h.shareOf(as(who))
+		if err := s.grow(mib << 20); statusOf(err) != want {
 			t.Errorf("%q: %v, want %d", who, err, want)
 		}
 		bodies = append(bodies, s)
@@ -163,5 +163,67 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	}
 	if len(c.from.of) != 2 {
 		t.Errorf("%v", c.from.of)
+	}
+}
+
+// TestLinesAreCounted: what a body of lines holds is its sender's: the buffer from the beginning, a long line as it
+// grows, and what waits of it; with the body all of it goes.
+func TestLinesAreCounted(t *testing.T) {
+	b := NewBodies(1<<20, 4<<20, time.Minute, NewPlaces(1, "slow", "Slow", "bodies", whoOf))
+	begin := func(who, text string) (*Lines, error) {
+		r := httptest.NewRequestWithContext(as(who), "POST", "/", strings.NewReader(text))
+		return b.Lines(httptest.NewRecorder(), r)
+	}
+	long := strings.Repeat("x", 600<<10)
+	l, err := begin("alice", "short\n"+long+"\n"+long+"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := l.Next(); err != nil || string(text) != "short" || b.held.of["alice"] != lineBuffer {
+		t.Errorf("%q, %v; %d bytes are held", text, err, b.held.of["alice"])
+	}
+	if text, err := l.Next(); err != nil || string(text) != long || b.held.of["alice"] < len(long) {
+		t.Errorf("%d bytes, %v; %d bytes are held", len(text), err, b.held.of["alice"])
+	}
+	before := b.held.of["alice"]
+	if err = l.Hold(1000); err != nil || b.held.of["alice"] != before+1000 {
+		t.Errorf("%v; %d bytes are held, before %d", err, b.held.of["alice"], before)
+	}
+	if over := l.Take(maxHeldEach); !over || statusOf(l.Hold(1)) != http.StatusTooManyRequests {
+		t.Errorf("over: %t", over)
+	}
+	if _, err = begin("alice", "more"); statusOf(err) != http.StatusTooManyRequests {
+		t.Errorf("another body of the sender: %v", err)
+	}
+	other, err := begin("bob", "{}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	l.Drop(maxHeldEach)
+	if text, err := l.Next(); err != nil || string(text) != long { // into what is held already
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	l.Close()
+	if b.held.all != 0 || len(b.held.of) != 0 {
+		t.Errorf("%d bytes are held, by %v", b.held.all, b.held.of)
+	}
+}
+
+// TestLongLineBeyondTheShare: a line that may not grow ends the body.
+func TestLongLineBeyondTheShare(t *testing.T) {
+	b := NewBodies(1<<20, 4<<20, time.Minute, NewPlaces(1, "slow", "Slow", "bodies", whoOf))
+	b.held.of["alice"], b.held.all = maxHeldEach-2*lineBuffer, maxHeldEach-2*lineBuffer
+	text := strings.Repeat("x", 600<<10) + "\nshort\n"
+	l, err := b.Lines(httptest.NewRecorder(), httptest.NewRequestWithContext(as("alice"), "POST", "/", strings.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = l.Next(); statusOf(err) != http.StatusTooManyRequests || !l.Failed() {
+		t.Errorf("%v; failed: %t", err, l.Failed())
+	}
+	l.Close()
+	if b.held.all != maxHeldEach-2*lineBuffer {
+		t.Errorf("%d bytes are held", b.held.all)
 	}
 }

@@ -34,19 +34,21 @@ func (o *Jobs) Records(below uint64, state string, limit int) (list []Record, re
 // numbers yields the numbers of the jobs that only this broker knows, those
 // below a number (0 = all), greatest first.
 func (o *Jobs) numbers(below uint64) iter.Seq[uint64] {
-	home, pending := numbersBelow(o.home.Numbers(), below), numbersBelow(o.pubs.Numbers(), below)
+	home := numbersBelow(o.home.Numbers(), below)
 	return func(yield func(uint64) bool) {
-		for len(home)+len(pending) > 0 {
-			from := &home
-			if h, p := len(home), len(pending); h == 0 || p > 0 && pending[p-1] > home[h-1] {
-				from = &pending
+		for num, ok := o.pubs.LastBelow(below); ok || len(home) > 0; {
+			last := len(home) - 1
+			if last >= 0 && (!ok || home[last] > num) {
+				if !yield(home[last]) {
+					return
+				}
+				home = home[:last]
+				continue
 			}
-			last := len(*from) - 1
-			num := (*from)[last]
-			*from = (*from)[:last]
 			if !yield(num) {
 				return
 			}
+			num, ok = o.pubs.LastBelow(num)
 		}
 	}
 }

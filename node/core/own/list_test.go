@@ -80,7 +80,7 @@ func jobsOf(t *testing.T, m memory) *Jobs {
 		Name: "a", Now: now, Machines: &set, Attempts: &runs, Usage: &rows,
 		Tallies: trouble.NewTallies(),
 	})
-	p := publish.NewBook("a", now, &out, &k, nil, nil)
+	p := publish.NewBook("a", now, &out, &k, nil, nil, nil)
 	if err := h.Recover(m); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,8 @@ type publication struct {
 	// after: not to be sent before, by clock.boot, which nobody sets; a full queue is
 	// asked again later.
 	after int64
-	// cancels are jobs whose owner cancelled them before they were published.
+	// cancels are jobs whose owner cancelled them on their way: what is cancelled before it is sent is cancelled in the
+	// entry that publishes it, so that nothing of it begins.
 	cancels []uint64
 	// shared is the group's record if others have jobs in it as well; nil: it has one of its own, of all its jobs.
 	shared *sharedRecord
@@ -57,8 +58,9 @@ type Book struct {
 	now  *turn.Clock
 	out  *turn.Outbox
 	keys *keys.Book
-	// cancel cancels a job that is published now.
-	cancel func(num uint64, fx *turn.Effects)
+	// cancel cancels a job that is published now, cancelBehind one that the command added last publishes.
+	cancel       func(num uint64, fx *turn.Effects)
+	cancelBehind func(num uint64)
 	// released is told of a held job that is to be published now, and returns how nice it is.
 	released func(*Job) uint32
 	lines    map[string]*line // of held jobs, by user
@@ -69,8 +71,7 @@ type Book struct {
 	// order holds the groups that are not held, oldest first.
 	order []*publication
 	byJob map[uint64]*publication
-	// nums are all of byJob, ascending.
-	nums []uint64
+	nums  numberList // all of byJob
 	// bytes of the jobs in order, openBytes of those in open that a user submitted
 	// in this turn. Invariant: together at most most when one is accepted.
 	bytes, openBytes int
@@ -99,13 +100,14 @@ const (
 )
 
 // NewBook returns the book of a site that publishes nothing yet. Jobs whose owner cancelled
-// them on their way are handed to cancel once they are published; see Book.released.
+// them on their way are handed to cancel or cancelBehind; see Book.
 func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book,
-	cancel func(num uint64, fx *turn.Effects), released func(*Job) uint32,
+	cancel func(num uint64, fx *turn.Effects), cancelBehind func(num uint64), released func(*Job) uint32,
 ) Book {
 	return Book{
-		site: site, now: now, out: out, keys: k, cancel: cancel, byJob: map[uint64]*publication{},
-		released: released, lines: map[string]*line{}, heldBytes: map[string]int{}, most: maxWaitingBytes,
+		site: site, now: now, out: out, keys: k, cancel: cancel, cancelBehind: cancelBehind,
+		byJob: map[uint64]*publication{}, released: released, lines: map[string]*line{},
+		heldBytes: map[string]int{}, most: maxWaitingBytes,
 	}
 }
 
@@ -172,7 +174,7 @@ func (b *Book) Move(spec command.JobSpec) {
 	b.open = append(b.open, Job{Spec: spec, Promised: true})
 }
 
-// Cancel has a job cancelled right after it is published; false: it is in no group.
+// Cancel has a job cancelled with its publication, or right after it if it was sent; false: it is in no group.
 func (b *Book) Cancel(num uint64) bool {
 	p := b.byJob[num]
 	if p == nil {
@@ -190,8 +192,8 @@ func (b *Book) IsSent(num uint64) bool { return b.byJob[num] != nil }
 
 // SettledBelow returns the least number, below the given one, of a job on its way.
 func (b *Book) SettledBelow(settled uint64) uint64 {
-	if len(b.nums) > 0 {
-		settled = min(settled, b.nums[0])
+	if first, ok := b.nums.first(); ok {
+		settled = min(settled, first)
 	}
 	return settled
 }
@@ -283,7 +285,7 @@ func (b *Book) queue(p *publication) {
 
 // add has the jobs of a group found by their numbers.
 func (b *Book) add(p *publication) {
-	b.enlist(p)
+	b.nums.add(p.jobs[0].Spec.Num, len(p.jobs)) // without gaps
 	for i := range p.jobs {
 		b.byJob[p.jobs[i].Spec.Num] = p
 		p.bytes += p.jobs[i].bytes()

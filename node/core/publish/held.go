@@ -67,6 +67,23 @@ func (b *Book) Release(user string) bool {
 	return true
 }
 
+// ReleaseOldest has the held ones of the oldest jobs on their way published, looking at n of these.
+func (b *Book) ReleaseOldest(n int) {
+	var oldest []uint64
+	for num := range b.nums.all() {
+		if len(oldest) == n {
+			break
+		}
+		oldest = append(oldest, num)
+	}
+	for _, num := range oldest {
+		p := b.byJob[num]
+		if i := p.index(num); p.jobs[i].Held {
+			b.take(p, i)
+		}
+	}
+}
+
 // take takes a job out of a held group and has it sent, with the job before it if that is not sent either. It returns
 // the group in which it is now.
 func (b *Book) take(p *publication, i int) *publication {
@@ -110,7 +127,8 @@ func (b *Book) toSend(one []Job, r *sharedRecord) *publication {
 		// Both are parts of what was accepted together, so that one slice holds them.
 		p := b.order[last]
 		next := p.jobs[0].Spec.Num + uint64(len(p.jobs))
-		if p.shared == r && !p.sent && p.after == 0 && len(p.jobs) < maxJobs && next == num {
+		if p.shared == r && !p.sent && p.after == 0 && len(p.jobs) < maxJobs && len(p.cancels) < turn.MaxBehind &&
+			next == num {
 			p.jobs, p.bytes = p.jobs[:len(p.jobs)+1], p.bytes+one[0].bytes()
 			b.byJob[num] = p
 			return p

@@ -2,36 +2,21 @@ package publish
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 )
 
-// Numbers returns those of all jobs in groups, ascending; they are the book's.
-func (b *Book) Numbers() []uint64 { return b.nums }
+// Numbers yields those of all jobs in groups, ascending.
+func (b *Book) Numbers() iter.Seq[uint64] { return b.nums.all() }
 
-// enlist adds the jobs of a group to the numbers of those on their way. A
-// group's numbers are without gaps.
-func (b *Book) enlist(p *publication) {
-	i, _ := slices.BinarySearch(b.nums, p.jobs[0].Spec.Num)
-	b.nums = slices.Insert(b.nums, i, make([]uint64, len(p.jobs))...)
-	for k := range p.jobs {
-		b.nums[i+k] = p.jobs[k].Spec.Num
-	}
-}
-
-// delist takes them out again.
-func (b *Book) delist(p *publication) {
-	if i, ok := slices.BinarySearch(b.nums, p.jobs[0].Spec.Num); ok && i == 0 {
-		b.nums = b.nums[len(p.jobs):] // as nearly always
-	} else if ok {
-		b.nums = slices.Delete(b.nums, i, i+len(p.jobs))
-	}
-}
+// LastBelow returns the greatest of these below another one, 0 = of all.
+func (b *Book) LastBelow(below uint64) (num uint64, ok bool) { return b.nums.lastBelow(below) }
 
 // remove takes a group out that was sent. It is nearly always the oldest: a site that was
 // alone may have hundreds of thousands, so nothing is moved then.
 func (b *Book) remove(p *publication) {
-	b.delist(p)
+	b.nums.remove(p.jobs[0].Spec.Num, len(p.jobs))
 	b.bytes -= p.bytes
 	for i := range p.jobs {
 		delete(b.byJob, p.jobs[i].Spec.Num)
@@ -46,8 +31,8 @@ func (b *Book) remove(p *publication) {
 // Check returns an error if the numbers are not those of the jobs in groups. Tests ask
 // after every turn.
 func (b *Book) Check() error {
-	if want := slices.Sorted(maps.Keys(b.byJob)); !slices.Equal(want, b.nums) {
-		return fmt.Errorf("jobs on their way are %v, listed are %v", want, b.nums)
+	if want, got := slices.Sorted(maps.Keys(b.byJob)), slices.Collect(b.nums.all()); !slices.Equal(want, got) {
+		return fmt.Errorf("jobs on their way are %v, listed are %v", want, got)
 	}
 	bytes, held := 0, map[string]int{}
 	for _, p := range b.groups() {

@@ -14,7 +14,7 @@ import (
 // gathered one by one, is not sent one by one.
 func (b *Book) Publish(settledBelow func() uint64) {
 	var due []*publication
-	jobs, bytes, settled := 0, 0, uint64(0)
+	jobs, bytes, cancels, settled := 0, 0, 0, uint64(0)
 	for _, p := range b.order {
 		if p.sent || b.now.Boot < p.after {
 			continue
@@ -22,12 +22,13 @@ func (b *Book) Publish(settledBelow func() uint64) {
 		if settled == 0 {
 			settled = settledBelow()
 		}
-		if len(due) > 0 && (jobs+len(p.jobs) > maxJobs || bytes+p.bytes > maxBytes) {
+		if len(due) > 0 && (jobs+len(p.jobs) > maxJobs || bytes+p.bytes > maxBytes ||
+			cancels+len(p.cancels) > turn.MaxBehind) {
 			b.send(due, settled)
-			due, jobs, bytes = nil, 0, 0
+			due, jobs, bytes, cancels = nil, 0, 0, 0
 		}
 		p.sent = true
-		due, jobs, bytes = append(due, p), jobs+len(p.jobs), bytes+p.bytes
+		due, jobs, bytes, cancels = append(due, p), jobs+len(p.jobs), bytes+p.bytes, cancels+len(p.cancels)
 	}
 	if len(due) > 0 {
 		b.send(due, settled)
@@ -54,6 +55,13 @@ func (b *Book) send(groups []*publication, settled uint64) {
 			}
 		}
 	})
+	for _, p := range groups {
+		n := min(len(p.cancels), turn.MaxBehind) // more are cancelled once they are published
+		for _, num := range p.cancels[:n] {
+			b.cancelBehind(num)
+		}
+		p.cancels = p.cancels[n:]
+	}
 }
 
 // handlePublished answers the clients of a group that the order has taken. It returns

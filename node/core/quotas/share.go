@@ -2,7 +2,6 @@ package quotas
 
 import (
 	"cmp"
-	"container/heap"
 	"math/bits"
 	"slices"
 
@@ -26,35 +25,19 @@ type share struct {
 	queued        uint64 // tasks of its other jobs, as they were looked at
 	nice          uint32 // of the job that was published last
 	counted       uint64 // of what it has open, in the window
-	key           uint64 // its place in turns
-	at            int    // in turns, −1 = it is not there
+	key           uint64 // its place in the queue
+	in            standing
+	at            int // in the queue of its standing, −1 = it is not there
 }
 
 // window bounds what users' jobs that are published may need.
 type window struct {
 	milliCPU uint64 // 0: nothing is to be published
 	used     uint64 // Invariant: the sum of all users' counted
-	turns    turns
+	// queues are the users with held jobs, by what lets them publish.
+	queues [standings]turns
 	// uneven: not all jobs have their user's nice value yet.
 	uneven bool
-}
-
-// turns is a heap of the users with held jobs: who has used least of its shares first.
-type turns []*user
-
-func (t turns) Len() int { return len(t) }
-
-func (t turns) Less(i, k int) bool {
-	return cmp.Or(cmp.Compare(t[i].key, t[k].key), cmp.Compare(t[i].name, t[k].name)) < 0
-}
-func (t turns) Swap(i, k int) { t[i], t[k] = t[k], t[i]; t[i].at, t[k].at = i, k }
-func (t *turns) Push(x any)   { u := x.(*user); u.at = len(*t); *t = append(*t, u) }
-
-func (t *turns) Pop() any {
-	last := len(*t) - 1
-	u := (*t)[last]
-	(*t)[last], *t, u.at = nil, (*t)[:last], -1
-	return u
 }
 
 // published returns how many thousandths of cores the user's jobs need that do not wait for its turn.
@@ -66,14 +49,7 @@ func (b *Book) changed(u *user) {
 	b.window.used += counted - u.counted
 	u.counted = counted
 	u.key = (u.use.milliSeconds + u.published()*aheadSeconds) / b.sharesOf(u)
-	switch {
-	case u.heldJobs > 0 && u.at < 0:
-		heap.Push(&b.window.turns, u)
-	case u.heldJobs == 0 && u.at >= 0:
-		heap.Remove(&b.window.turns, u.at)
-	case u.at >= 0:
-		heap.Fix(&b.window.turns, u.at)
-	}
+	b.window.enqueue(u)
 }
 
 func (b *Book) sharesOf(u *user) uint64 { return max(b.limitsOf(u).Shares, 1) }
@@ -102,7 +78,9 @@ func (b *Book) MustWait(name string) bool {
 }
 
 // Waiting reports whether any jobs wait for their users' turns.
-func (b *Book) Waiting() bool { return len(b.window.turns) > 0 }
+func (b *Book) Waiting() bool {
+	return slices.ContainsFunc(b.window.queues[:], func(t turns) bool { return len(t) > 0 })
+}
 
 // Holds reports whether jobs of a user wait for the user's turn.
 func (b *Book) Holds(name string) bool {
@@ -111,10 +89,7 @@ func (b *Book) Holds(name string) bool {
 }
 
 // mayPublish reports whether there is room in the window for one more job of a user. Who has none open always may.
-func (b *Book) mayPublish(u *user) bool {
-	w := b.window.milliCPU
-	return w > 0 && (u.published() == 0 || u.published() < w && b.window.used < w)
-}
+func (b *Book) mayPublish(u *user) bool { return b.window.admits(b.window.standingOf(u)) }
 
 // Hold counts a job that waits for its user's turn.
 func (b *Book) Hold(name string, c Claim) {
@@ -153,9 +128,11 @@ func (b *Book) TurnOf(name string) (t Turn) {
 		return t
 	}
 	t.Held, t.Published = u.held, u.published()
-	for i := range b.window.turns {
-		if b.window.turns.Less(i, u.at) {
-			t.Before++
+	for _, q := range b.window.queues {
+		for _, other := range q {
+			if other.before(u) {
+				t.Before++
+			}
 		}
 	}
 	return t
@@ -165,12 +142,9 @@ func (b *Book) TurnOf(name string) (t Turn) {
 // least use in relation to the user's shares, of those that may publish.
 func (b *Book) Next() string {
 	var best *user
-	for i, u := range b.window.turns {
-		if b.mayPublish(u) && (best == nil || b.window.turns.Less(i, best.at)) {
-			best = u
-		}
-		if i == 0 && best != nil { // as nearly always: nobody is before it
-			break
+	for in, q := range b.window.queues {
+		if len(q) > 0 && b.window.admits(standing(in)) && (best == nil || q[0].before(best)) {
+			best = q[0]
 		}
 	}
 	if best == nil {
@@ -209,8 +183,9 @@ func (b *Book) setQueued(j *job, n uint64) {
 }
 
 // Renice returns up to most jobs that are to have another nice value, because their users would otherwise not be served
-// in the order of their use. While one user alone has tasks in the queue there is no such order.
-func (b *Book) Renice(most int) (out []command.Nice) {
+// in the order of their use. While one user alone has tasks in the queue there is no such order. Jobs that are not
+// published yet, at home or on their way, are left for later: of what the state does not know it can be told nothing.
+func (b *Book) Renice(most int, published func(num uint64) bool) (out []command.Nice) {
 	if !b.window.uneven && b.isInOrder() {
 		return nil
 	}
@@ -223,6 +198,10 @@ func (b *Book) Renice(most int) (out []command.Nice) {
 		if len(out) == most {
 			b.window.uneven = true
 			break
+		}
+		if !published(j.num) {
+			b.window.uneven = true
+			continue
 		}
 		j.nice, j.user.nice = nice, nice
 		out = append(out, command.Nice{Num: j.num, Nice: nice})

@@ -21,6 +21,8 @@ type Outbox struct {
 type waitingCommand struct {
 	body command.Body
 	then func(command.Result, StateReader, *Effects)
+	// behind: it stands in the entry of the one before, so that nothing is assigned between the two.
+	behind bool
 }
 
 // NewOutbox returns the outbox of a site that has no incarnation yet.
@@ -40,15 +42,33 @@ func (o *Outbox) Len() int { return len(o.inflight) + len(o.waiting) }
 // maxInflight is half the state's window.
 const maxInflight = command.Window / 2
 
+// MaxBehind is how many commands may stand behind another one: with it they fit half a window, and a call to the log.
+const MaxBehind = 255
+
 // Add queues a command; then runs in the core when its result is known.
 func (o *Outbox) Add(body command.Body, then func(command.Result, StateReader, *Effects)) {
-	o.waiting = append(o.waiting, waitingCommand{body, then})
+	o.waiting = append(o.waiting, waitingCommand{body: body, then: then})
+}
+
+// AddBehind is Add for the cancellation of a job that the command added before submits, or one behind that: all of them
+// are in one entry. REQUIRES: at most MaxBehind of them.
+func (o *Outbox) AddBehind(body *command.Cancel, then func(command.Result, StateReader, *Effects)) {
+	o.waiting = append(o.waiting, waitingCommand{body, then, true})
+}
+
+// together returns how many of the commands that wait, from one on, are to be in one entry.
+func (o *Outbox) together(from int) uint64 {
+	n := 1
+	for from+n < len(o.waiting) && o.waiting[from+n].behind {
+		n++
+	}
+	return uint64(n)
 }
 
 // Flush gives numbers to what fits the window and hands it to the shell.
 func (o *Outbox) Flush(fx *Effects) {
 	n := 0
-	for n < len(o.waiting) && o.seq-o.floor < maxInflight {
+	for n < len(o.waiting) && (o.waiting[n].behind || o.seq-o.floor+o.together(n) <= maxInflight) {
 		w := o.waiting[n]
 		o.seq++
 		o.inflight[o.seq] = w

@@ -1,0 +1,78 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/api/internal/transport"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// busy is a broker that takes jobs once it is let.
+type busy struct {
+	Broker
+	free chan struct{}
+}
+
+func (b *busy) Submit(_ context.Context, reqs []node.Request) []node.Answer {
+	<-b.free
+	answers := make([]node.Answer, len(reqs))
+	for i := range answers {
+		answers[i].ID = command.JobID{Site: "a", Num: uint64(i + 1)}
+	}
+	return answers
+}
+
+// counting counts what is read of a body.
+type counting struct {
+	io.Reader
+	n atomic.Int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// TestLongLinesAreNotReadAhead: while the broker is busy, few long lines are read ahead of it: a thousand of them,
+// as of short ones, would be a gigabyte.
+func TestLongLinesAreNotReadAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lines, most = 20, 1 << 20
+		b := &busy{free: make(chan struct{})}
+		slow := transport.NewPlaces(1, "slow", "Slow", "bodies", func(context.Context) string { return "" })
+		counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "submissions"})
+		j := New(Config{
+			Broker: b, Bodies: transport.NewBodies(most, 64<<20, time.Hour, slow), Accepted: counter, Refused: counter,
+			Log: zerolog.Nop(),
+		})
+		spec := `{"command":["echo","` + strings.Repeat("x", most-100) + "\"]}\n"
+		body := &counting{Reader: strings.NewReader(strings.Repeat(spec, lines))}
+		w := httptest.NewRecorder()
+		done := make(chan error)
+		go func() { done <- j.submitLines(w, httptest.NewRequest("POST", "/v1/jobs", body), "", false) }()
+		synctest.Wait()
+		if n := body.n.Load(); n < most || n > 6*most {
+			t.Errorf("%d MiB of %d are read ahead", n>>20, lines)
+		}
+		close(b.free)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(w.Body.Bytes(), []byte("\n")); n != lines || body.n.Load() != int64(lines*len(spec)) {
+			t.Errorf("%d results; %d bytes were read", n, body.n.Load())
+		}
+	})
+}

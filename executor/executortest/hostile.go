@@ -137,8 +137,10 @@ func hostileLeavings(r *Rig) {
 func hostileRoot(r *Rig) {
 	out := r.said(r.stranger(`grep -E '^(CapEff|CapPrm|CapInh|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status
 unshare -Ur true 2>/dev/null && echo namespace; unshare -m true 2>/dev/null && echo mounts; id -u`))
-	for _, want := range []string{"CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "CapInh:\t0000000000000000",
-		"CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
+	for _, want := range []string{
+		"CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "CapInh:\t0000000000000000",
+		"CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
+	} {
 		if !strings.Contains(out, want+"\n") {
 			r.Errorf("no %q in %q", want, out)
 		}

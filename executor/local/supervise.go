@@ -159,8 +159,8 @@ func (s *supervisor) open() (err error) {
 // enter makes the sandbox, and says where tasks work.
 func (s *supervisor) enter(plan string) (err error) {
 	if plan != "" {
-		p, err := sandbox.Decode(plan)
-		if err != nil {
+		var p sandbox.Plan
+		if p, err = sandbox.Decode(plan); err != nil {
 			return err
 		}
 		s.slot, s.work, s.inside, s.shares = ".", sandbox.Work, true, p.Share

@@ -199,11 +199,11 @@ func (p Plan) fill(b *builder, seen []tree) error {
 // attach mounts a copy at its place, which it makes.
 func (b *builder) attach(t tree) error {
 	defer unix.Close(t.fd)
-	make := b.mkdir
+	place := b.mkdir
 	if !t.dir {
-		make = b.touch
+		place = b.touch
 	}
-	if err := make(t.to); err != nil {
+	if err := place(t.to); err != nil {
 		return fmt.Errorf("make place for %s: %w", t.to, err)
 	}
 	if err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, b.root+t.to, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {

@@ -69,7 +69,7 @@ func (b *bearer) submit(ctx context.Context, l userLoad, calls int) error {
 	}
 	if len(b.rates) == 0 { // a provider's tokens are verified at first, and remembered
 		for _, lane := range lanes {
-			if _, err := lane.postJobs(l.jobs); err != nil {
+			if _, err = lane.postJobs(l.jobs); err != nil {
 				return err
 			}
 		}

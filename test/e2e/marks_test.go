@@ -42,7 +42,7 @@ func newGated(t *testing.T) *gated {
 // sharedDir is a test's folder that tasks see.
 func sharedDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(testbed.SharedBeside(cloudshare), "")
+	dir, err := os.MkdirTemp(testbed.SharedBeside(cloudshare), "") //nolint:usetesting // tasks see no other folder
 	must(t, err)
 	must(t, os.Chmod(dir, 0o777))
 	return dir

@@ -76,10 +76,15 @@ func hostileKillAll(r *Rig) {
 // gets nothing for free.
 func hostileInit(r *Rig) {
 	for _, sig := range []string{"KILL", "STOP", "TERM", "INT", "HUP", "QUIT", "ILL", "ABRT", "BUS", "FPE", "SEGV", "SYS", "USR1", "PIPE"} {
-		t := r.stranger(fmt.Sprintf("kill -%s $PPID; kill -%[1]s 1; sleep 0.1; exit 7", sig))
+		queued := fmt.Sprintf("for i in 1 2 3; do /bin/kill -q 1 -s %s 1; done; ", sig) // as sigqueue sends it
+		t := r.stranger(fmt.Sprintf("kill -%s $PPID; kill -%[1]s 1; %s sleep 0.1; exit 7", sig, queued))
 		if res := r.run(t); res.Cause != executor.Exited || res.ExitCode != 7 {
 			r.Errorf("%s: got %+v, want exit code 7", sig, res)
 		}
+	}
+	limit := "prlimit --pid 1 --nproc=1:1 --as=1:1 --fsize=0:0 --cpu=1:1 2>/dev/null && echo set; prlimit --pid 1 --nofile >/dev/null && echo read"
+	if out := r.said(r.stranger(limit)); out != "read\n" {
+		r.Errorf("limits of the first process: %q, want them read at most", out)
 	}
 	t := r.stranger("kill -STOP $PPID; kill -STOP 1; " + forever)
 	t.Timeout = time.Second
@@ -124,6 +129,8 @@ func hostileOthers(r *Rig) {
 // hostileLeavings: what a task leaves, the next one does not find.
 func hostileLeavings(r *Rig) {
 	places := "/tmp /var/tmp /dev/shm ."
+	set := "for d in /tmp .; do setfattr -n user.secret -v x $d 2>/dev/null; chmod 500 $d; done; :"
+	r.said(r.stranger(set))
 	leave := "for d in " + places + `; do mkdir -p $d/deep/er; echo x >$d/left; echo x >$d/deep/er/left; chmod 0 $d/deep; done; chmod 0 .`
 	r.said(r.stranger(leave))
 	find := "for d in " + places + "; do ls -A $d | grep -E '^(left|deep)$'; done; :"

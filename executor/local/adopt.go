@@ -314,15 +314,14 @@ func signalFile(f *os.File, sig unix.Signal) error {
 
 // kinds are those of the supervisors that are started before they are needed.
 func (h *Handler) kinds() (contained []bool) {
-	for range min(h.cfg.Cores, 4) {
-		if h.contain.whom != ContainAll {
-			contained = append(contained, false)
-		}
-		if h.contain.whom != ContainNobody && h.contain.why == nil {
-			contained = append(contained, true)
-		}
+	n := min(h.cfg.Cores, 4)
+	switch {
+	case h.contain.whom == ContainNobody || h.contain.why != nil:
+		return make([]bool, n)
+	case h.contain.whom == ContainAll:
+		return slices.Repeat([]bool{true}, n)
 	}
-	return contained
+	return append(make([]bool, n), true) // which owner will want more is not known
 }
 
 // warm starts a few supervisors, so that the first attempts need not wait.

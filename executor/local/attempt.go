@@ -280,6 +280,7 @@ func (a *attempt) report(r executor.Result) (unclean error) {
 	a.clerk.Flush()
 	e := &ended{Name: a.name, Result: r, At: time.Now()}
 	e.Out, e.Err = a.keepOutput(0), a.keepOutput(1)
+	word := a.record(line{End: e}) // it counts, whatever becomes of what is left
 	switch err := a.clean(r); {
 	case err != nil && a.inside:
 		unclean = err
@@ -287,7 +288,7 @@ func (a *attempt) report(r executor.Result) (unclean error) {
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "supervise: clean up after %s: %v\n", a.name, err)
 	}
-	a.recordAndSend(line{End: e})
+	a.send(word)
 	return unclean
 }
 

@@ -102,8 +102,8 @@ func (c *containment) try(cfg Config) error {
 	if err = c.makeOwn(dir); err != nil {
 		return err
 	}
-	cmd := exec.Command(cfg.Executable, superviseVerb, "-sandbox", c.plan.Encode(), "-try")
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, supervisorEnv(), c.plan.Attributes()
+	cmd := exec.Command(cfg.Executable, superviseVerb, "-sandbox", "-try")
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, append(supervisorEnv(), c.planEntry()), c.plan.Attributes()
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err = cmd.Run(); err == nil {
@@ -116,8 +116,11 @@ func (c *containment) try(cfg Config) error {
 	return fmt.Errorf("start a process in namespaces of its own (may users make user namespaces here?): %w", err)
 }
 
+// planEntry is the plan as an entry of a supervisor's environment.
+func (c *containment) planEntry() string { return planVar + "=" + c.plan.Encode() }
+
 // status is one line for people.
-func (c *containment) status() string {
+func (c *containment) status(g *cgroups) string {
 	whose := map[Whom]string{ContainForeign: "other sites' tasks", ContainAll: "all tasks"}[c.whom]
 	switch {
 	case c.whom == ContainNobody:
@@ -128,6 +131,9 @@ func (c *containment) status() string {
 	s := whose + " run in sandboxes"
 	if c.plan.Become {
 		s += fmt.Sprintf(" as user %d, not as root", c.plan.UID)
+		if g.v2 {
+			s += ", without limits of memory (run the broker as a user of its own)"
+		}
 	}
 	return s
 }

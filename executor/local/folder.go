@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 )
 
 // errNoFolder: somebody has removed a slot's folder while its supervisor lives.
@@ -52,7 +54,12 @@ func (s *slot) missing() error {
 	if err != nil {
 		return err
 	}
-	return hasFolder(filepath.Join(s.dir, "work"), s.served)
+	if s.contained {
+		if err = hasFolder(filepath.Join(s.dir, sandbox.TempFolder), true); err != nil {
+			return err
+		}
+	}
+	return hasFolder(filepath.Join(s.dir, sandbox.WorkFolder), s.served)
 }
 
 // hasFolder looks for a work folder. One that has served was made, so that only

@@ -215,7 +215,10 @@ func (h *Handler) rescue(s *slot, name string, stream int) int64 {
 	from := filepath.Join(s.dir, attempts.Streams[stream])
 	st, err := os.Stat(from)
 	if err != nil || st.Size() == 0 {
-		return 0
+		if st, err = os.Stat(logPath(h.cfg.Dir, name, stream)); err != nil { // where a sandbox's was moved already
+			return 0
+		}
+		return st.Size()
 	}
 	if err = os.Rename(from, logPath(h.cfg.Dir, name, stream)); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", name).Msg("the output of a lost attempt cannot be kept")

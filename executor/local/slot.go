@@ -158,12 +158,15 @@ func (h *Handler) exec(s *slot, files []*os.File) error {
 		}
 		defer lent.close()
 		attr, files = h.contain.plan.Attributes(), append(files, lent.files...)
-		args = append(append(args, "-sandbox", h.contain.plan.Encode()), lent.arguments(fdControl+len(files)-len(lent.files))...)
+		args = append(append(args, "-sandbox"), lent.arguments(fdControl+len(files)-len(lent.files))...)
 	} else {
 		args = append(args, h.groups.arguments(s.name)...)
 	}
 	cmd := exec.Command(h.cfg.Executable, args...)
 	cmd.Dir, cmd.ExtraFiles, cmd.Stderr, cmd.Env, cmd.SysProcAttr = s.dir, files, h.stderr, supervisorEnv(), attr
+	if s.contained {
+		cmd.Env = append(cmd.Env, h.contain.planEntry())
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

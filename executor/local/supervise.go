@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -76,13 +75,13 @@ func supervise(args []string) error {
 	mem := fs.String("memory", "", "cgroup that limits memory")
 	v2 := fs.Bool("v2", false, "the memory cgroup is of v2")
 	cpu := fs.Bool("cpu", false, "the cgroup for the attempt's processes limits processor time")
-	plan := fs.String("sandbox", "", "be the first process of such a sandbox")
+	inside := fs.Bool("sandbox", false, "be the first process of the sandbox that "+planVar+" says")
 	try := fs.Bool("try", false, "end once the sandbox is made")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	s := &supervisor{journal: os.NewFile(fdJournal, "journal")}
-	err := s.enter(*plan)
+	err := s.enter(*inside)
 	if *try {
 		return err
 	}
@@ -156,11 +155,15 @@ func (s *supervisor) open() (err error) {
 	return os.MkdirAll(sandbox.WorkFolder, 0o700)
 }
 
+// planVar is how a supervisor is told its sandbox: tasks read its arguments, but not its
+// environment.
+const planVar = "CLOUDSHARE_SANDBOX_PLAN"
+
 // enter makes the sandbox, and says where tasks work.
-func (s *supervisor) enter(plan string) (err error) {
-	if plan != "" {
+func (s *supervisor) enter(inside bool) (err error) {
+	if inside {
 		var p sandbox.Plan
-		if p, err = sandbox.Decode(plan); err != nil {
+		if p, err = sandbox.Decode(os.Getenv(planVar)); err != nil {
 			return err
 		}
 		s.slot, s.work, s.inside, s.shares = ".", sandbox.Work, true, p.Share
@@ -190,28 +193,25 @@ func sealFiles() error {
 // catchTerm turns SIGTERM, by which a later broker stops an adopted attempt,
 // into something that can be polled. SIGINT and SIGHUP are not for us.
 func (s *supervisor) catchTerm() {
-	ch := make(chan os.Signal, 1)
-	// Caught, not ignored: tasks would inherit that.
-	signal.Notify(ch, s.caught()...)
+	terms, others := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	// Caught, not ignored: tasks would inherit that. TERM is not lost among others.
+	signal.Notify(terms, unix.SIGTERM)
+	signal.Notify(others, s.caught()...)
 	go func() {
-		for sig := range ch {
-			if sig == unix.SIGTERM {
-				_, _ = unix.Write(s.termed, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-			}
+		for range terms {
+			_, _ = unix.Write(s.termed, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 		}
 	}()
 }
 
-// caught are the signals that this process takes. In a sandbox its task may send any of
-// them, and most would end a program in Go.
-func (s *supervisor) caught() (list []os.Signal) {
-	if !s.inside {
-		return []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
-	}
-	const last = 64
-	for sig := syscall.Signal(1); sig <= last; sig++ {
-		// The runtime's own, of which there are many, end nothing.
-		if !slices.Contains([]syscall.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE}, sig) {
+// caught are the signals besides TERM that would end this process and do nothing so. In a
+// sandbox its task may send any; what the runtime takes for a fault, the sandbox drops.
+func (s *supervisor) caught() []os.Signal {
+	list := []os.Signal{unix.SIGINT, unix.SIGHUP}
+	if s.inside {
+		list = append(list, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPWR, unix.SIGPIPE)
+		const first, last = 34, 64 // of real time
+		for sig := syscall.Signal(first); sig <= last; sig++ {
 			list = append(list, sig)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
@@ -40,12 +42,12 @@ func below(dir string, paths []string) (list []string) {
 // wipeFolder empties a folder but for what is at the relative paths keep, where others'
 // folders are mounted, and makes it private again.
 func wipeFolder(dir string, keep []string) error {
+	// A task may have taken the right to write it, or to look into it, from its owner.
+	if err := errors.Join(os.Chmod(dir, 0o700), dropAttributes(dir)); err != nil {
+		return err
+	}
 	if len(keep) == 0 && isEmpty(dir) {
 		return nil
-	}
-	// A task may have taken the right to look into it from its owner.
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return err
 	}
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -61,6 +63,24 @@ func wipeFolder(dir string, keep []string) error {
 	return err
 }
 
+// dropAttributes removes the extended attributes that a task may have set.
+func dropAttributes(dir string) error {
+	n, err := unix.Llistxattr(dir, nil)
+	if n == 0 || errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	names := make([]byte, max(n, 0))
+	if n, err = unix.Llistxattr(dir, names); err != nil {
+		return fmt.Errorf("list attributes of %s: %w", dir, err)
+	}
+	for name := range strings.SplitSeq(strings.TrimRight(string(names[:n]), "\x00"), "\x00") {
+		if strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl") {
+			err = errors.Join(err, unix.Lremovexattr(dir, name))
+		}
+	}
+	return err
+}
+
 // keptPath is where a sandbox leaves an ended attempt's output.
 func (s *slot) keptPath(name string, stream int) string {
 	return filepath.Join(s.dir, name+"."+attempts.Streams[stream])
@@ -69,8 +89,15 @@ func (s *slot) keptPath(name string, stream int) string {
 // collect moves the output of an attempt from its sandbox's slot to its place.
 func (h *Handler) collect(s *slot, name string) {
 	for stream := range attempts.Streams {
-		err := os.Rename(s.keptPath(name, stream), logPath(h.cfg.Dir, name, stream))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		from, to := s.keptPath(name, stream), logPath(h.cfg.Dir, name, stream)
+		err := os.Rename(from, to)
+		if errors.Is(err, os.ErrNotExist) {
+			if _, lerr := os.Lstat(from); lerr != nil {
+				continue // there was none
+			}
+			err = errors.Join(h.makeDirs(), os.Rename(from, to)) // its place was removed
+		}
+		if err != nil {
 			// It keeps its size: who reads it hears that it is gone, and not that there was none.
 			h.cfg.Logger.Warn().Err(err).Str("attempt", name).Msg("the output of an attempt cannot be kept")
 		}

@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -26,10 +28,16 @@ var refused = []uint32{
 // absent fail as if the kernel had none: programs do without them.
 var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
-// Offsets in the kernel's struct seccomp_data.
+// families are those of sockets that a network namespace or a file's rights contain. Others
+// reach beyond: AF_VSOCK the hypervisor, AF_ALG much of the kernel.
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// Offsets in the kernel's struct seccomp_data, of arguments their lower halves.
 const (
-	offCall = 0
-	offArch = 4
+	offCall  = 0
+	offArch  = 4
+	offFirst = 16
+	offThird = 32
 )
 
 // x32Bit marks calls of amd64's other interface, which has numbers of its own.
@@ -60,7 +68,40 @@ func filter() []unix.SockFilter {
 	for _, call := range absent {
 		p = append(p, skipUnless(call), deny(unix.ENOSYS))
 	}
-	return append(p, give(unix.SECCOMP_RET_ALLOW))
+	allow := give(unix.SECCOMP_RET_ALLOW)
+	return slices.Concat(p, limitsOfOthers(load, deny), sockets(load, allow, deny), []unix.SockFilter{allow})
+}
+
+// limitsOfOthers refuses to set the limits of another process: the kernel asks for the same
+// user only, which the first process of the sandbox is, too. The upper half of a pointer
+// to the new limits is looked at as well, so that none passes for no limits.
+func limitsOfOthers(load func(uint32) unix.SockFilter, deny func(unix.Errno) unix.SockFilter) []unix.SockFilter {
+	return []unix.SockFilter{
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PRLIMIT64, Jf: 8},
+		load(offFirst),
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jt: 5}, // its own
+		load(offThird),
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jf: 2},
+		load(offThird + 4),
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jt: 1}, // reads them only
+		deny(unix.EPERM),
+		load(offCall),
+	}
+}
+
+// sockets refuses families of sockets.
+func sockets(
+	load func(uint32) unix.SockFilter, allow unix.SockFilter, deny func(unix.Errno) unix.SockFilter,
+) []unix.SockFilter {
+	p := []unix.SockFilter{
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_SOCKET, Jt: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_SOCKETPAIR, Jf: uint8(2*len(families) + 2)},
+		load(offFirst),
+	}
+	for _, family := range families {
+		p = append(p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: family, Jf: 1}, allow)
+	}
+	return append(p, deny(unix.EAFNOSUPPORT))
 }
 
 // auditArch is the kernel's name of the architecture that this program was built for.
@@ -82,11 +123,14 @@ func refuseCalls() error {
 	}
 	p := filter()
 	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&prog)))
 	runtime.KeepAlive(p)
 	if errno != 0 {
 		return errno
+	}
+	if thread != 0 { // one that could not be given the filter
+		return fmt.Errorf("thread %d has another filter", thread)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ func (p Plan) Enter() error {
 		{"bring up loopback", p.raiseLoopback},
 		{"forbid namespaces inside", forbidNamespaces},
 		{"set limits", p.setLimits},
+		{"drop signals from inside", dropFaults},
 		{"close this process to others", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
 		{"refuse system calls", refuseCalls},
 	} {

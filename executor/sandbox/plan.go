@@ -70,7 +70,7 @@ func (p Plan) Validate() error {
 
 // ownPlace returns which of the places that a sandbox has of its own holds path.
 func ownPlace(path string) string {
-	for _, own := range []string{"/proc", "/dev", "/sys", Root} {
+	for _, own := range []string{"/proc", "/dev", "/sys", "/var/tmp", Root} {
 		if within(path, own) {
 			return own
 		}

@@ -110,6 +110,14 @@ func (s *Store) ByID(id string) (Token, error) {
 	return s.current(t)
 }
 
+// Valid reports whether a token that was found before has not ended. That is no use of it.
+func (s *Store) Valid(id string) bool {
+	s.mu.RLock()
+	t, ok := s.tokens[id]
+	s.mu.RUnlock()
+	return ok && !t.Expired(s.now())
+}
+
 func (s *Store) current(t Token) (Token, error) {
 	if t.Expired(s.now()) {
 		return Token{}, ErrExpired

@@ -51,9 +51,20 @@ func (u *uses) record(id string, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last[id] = now
+	u.arm()
+}
+
+// arm has what is not in the file written in a while. REQUIRES: u.mu held.
+func (u *uses) arm() {
 	if u.due == nil {
-		u.due = time.AfterFunc(saveUsesAfter, func() { _ = u.save() }) // the next use tries again
+		u.due = time.AfterFunc(saveUsesAfter, func() { _ = u.save() }) // which tries again
 	}
+}
+
+func (u *uses) saveLater() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.arm()
 }
 
 // of returns when a token was used last, zero if it never was.
@@ -78,6 +89,7 @@ func (u *uses) save() error {
 		return nil
 	}
 	if err := notefile.Write(u.path, all); err != nil {
+		u.saveLater()
 		return fmt.Errorf("save when the API's tokens were used: %w", err)
 	}
 	return nil

@@ -56,6 +56,15 @@ func idOf(text string) string {
 	return IDPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:10]))
 }
 
+// Valid reports whether a token that was found before has not ended.
+func (t *Tokens) Valid(id string) bool {
+	if !strings.HasPrefix(id, IDPrefix) {
+		return t.Store.Valid(id)
+	}
+	_, err := t.ByID(id)
+	return err == nil
+}
+
 // ByID returns a token that was found before, if the provider still has the key that signed it. Its errors are those of
 // access.Store and *access.Refusal.
 func (t *Tokens) ByID(id string) (access.Token, error) {

@@ -18,6 +18,8 @@ type Tokens interface {
 	Find(text string) (access.Token, error)
 	// ByID returns a token that was found before.
 	ByID(id string) (access.Token, error)
+	// Valid reports whether ByID would return it, which is no use of it.
+	Valid(id string) bool
 	// OnRevoke has f called with the ID of each token that is revoked, once it is not found any more.
 	OnRevoke(f func(id string))
 }

@@ -3,7 +3,7 @@ package auth
 // Sessions returns how many sessions of browsers there are that have not ended, by their time or with their token.
 func (a *Auth) Sessions() (n int) {
 	for _, token := range a.sessions.tokens() {
-		if _, err := a.tokens.ByID(token); err == nil {
+		if a.tokens.Valid(token) {
 			n++
 		}
 	}

@@ -15,6 +15,7 @@ type refusing struct{ err error }
 
 func (f refusing) Find(string) (access.Token, error) { return access.Token{}, f.err }
 func (f refusing) ByID(string) (access.Token, error) { return access.Token{}, f.err }
+func (refusing) Valid(string) bool                   { return false }
 func (refusing) OnRevoke(func(string))               {}
 
 // What an identity provider says of a token has its own status; a 401 says where to log in, and forging is counted.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,9 +37,12 @@ type router struct {
 	by map[executor.ID]chan executor.Event
 }
 
-func newRouter(b *testing.B, cores int) *router {
+func newRouter(b *testing.B, cores int, contain Whom) *router {
 	b.Helper()
-	h, err := Open(Config{Keeping: attempts.Keeping{Dir: b.TempDir(), Site: "site-1"}, Cores: cores})
+	h, err := Open(Config{Keeping: attempts.Keeping{Dir: b.TempDir(), Site: "site-1"}, Cores: cores, Contain: contain})
+	if err == nil {
+		err = h.contain.why
+	}
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -93,34 +97,51 @@ func (r *router) run(b *testing.B, i int64) time.Duration {
 	return e.Ended.Started.Sub(began)
 }
 
-// BenchmarkTasks: /bin/true through the handler, beside its own limit.
+// BenchmarkTasks: /bin/true through the handler, outside of sandboxes and in them, each
+// beside its own limit: fork and exec, and the same into the namespaces of a sandbox.
 func BenchmarkTasks(b *testing.B) {
 	for _, p := range []int{1, 2, 8} {
 		name := "P=" + string(rune('0'+p))
-		b.Run("limit=fork-exec/"+name, func(b *testing.B) {
-			inParallel(b, p, func(int64) { bare(b) })
-		})
-		b.Run("handler/"+name, func(b *testing.B) {
-			r := newRouter(b, p)
-			for i := range int64(4 * p) {
-				r.run(b, 1_000_000+i+int64(b.N)*1000) // warm up
-			}
-			inParallel(b, p, func(i int64) { r.run(b, i+int64(b.N)*1000) })
-		})
+		for _, kind := range []struct {
+			limit, handler string
+			attr           *syscall.SysProcAttr
+			contain        Whom
+		}{
+			{"limit=fork-exec/", "handler/", nil, ContainNobody},
+			{"limit=fork-exec-namespaces/", "sandboxes/", namespaces(), ContainAll},
+		} {
+			b.Run(kind.limit+name, func(b *testing.B) {
+				inParallel(b, p, func(int64) { bare(b, kind.attr) })
+			})
+			b.Run(kind.handler+name, func(b *testing.B) {
+				r := newRouter(b, p, kind.contain)
+				for i := range int64(4 * p) {
+					r.run(b, 1_000_000+i+int64(b.N)*1000) // warm up
+				}
+				inParallel(b, p, func(i int64) { r.run(b, i+int64(b.N)*1000) })
+			})
+		}
 	}
 }
 
-func bare(b *testing.B) {
-	if err := exec.Command("/bin/true").Run(); err != nil {
+// namespaces are those of a sandbox.
+func namespaces() *syscall.SysProcAttr { return completePlan(Config{}).Attributes() }
+
+func bare(b *testing.B, attr *syscall.SysProcAttr) {
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = attr
+	if err := cmd.Run(); err != nil {
 		b.Error(err)
 	}
 }
 
-// BenchmarkStart: Start → the process runs, beside a bare fork and exec.
+// BenchmarkStart: Start → the process runs, outside of a sandbox and in one, beside a bare
+// fork and exec.
 func BenchmarkStart(b *testing.B) {
-	b.Run("limit=fork-exec", func(b *testing.B) {
+	start := func(b *testing.B, attr *syscall.SysProcAttr) {
 		quantiles(b, func(int64) time.Duration {
 			cmd := exec.Command("/bin/true")
+			cmd.SysProcAttr = attr
 			began := time.Now()
 			if err := cmd.Start(); err != nil {
 				b.Error(err)
@@ -132,12 +153,16 @@ func BenchmarkStart(b *testing.B) {
 			}
 			return d
 		})
-	})
-	b.Run("handler", func(b *testing.B) {
-		r := newRouter(b, 1)
+	}
+	handler := func(b *testing.B, contain Whom) {
+		r := newRouter(b, 1, contain)
 		r.run(b, 0)
 		quantiles(b, func(i int64) time.Duration { return r.run(b, i+1+int64(b.N)*1000) })
-	})
+	}
+	b.Run("limit=fork-exec", func(b *testing.B) { start(b, nil) })
+	b.Run("handler", func(b *testing.B) { handler(b, ContainNobody) })
+	b.Run("limit=fork-exec-namespaces", func(b *testing.B) { start(b, namespaces()) })
+	b.Run("sandbox", func(b *testing.B) { handler(b, ContainAll) })
 }
 
 func quantiles(b *testing.B, f func(i int64) time.Duration) {

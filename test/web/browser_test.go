@@ -63,8 +63,8 @@ func open(t *testing.T) *tab {
 	ctx, stopTab := chromedp.NewContext(ctx)
 	t.Cleanup(stopTab)
 	b := &tab{t: t, ctx: ctx}
-	go b.listen(chromedp.Console(ctx))
 	b.do("start", chromedp.Navigate("about:blank"))
+	go b.listen(chromedp.Console(ctx)) // only now: each would start a browser, and its end would be told twice
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(ctx, patience)
 	t.Cleanup(cancel)

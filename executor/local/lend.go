@@ -11,50 +11,27 @@ import (
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 )
 
-// lentGroups are the folders of cgroups that a sandbox's supervisor has its groups in.
-// Its root shows none of them: it reaches them through files that it inherits.
-type lentGroups struct {
-	files []*os.File
-	args  func(fd int) []string
-}
-
-func (l lentGroups) arguments(fd int) []string {
-	if len(l.files) == 0 {
-		return nil
-	}
-	return l.args(fd)
-}
-
-func (l lentGroups) close() {
-	for _, f := range l.files {
-		f.Close()
-	}
-}
-
-// lend opens the folders for a sandbox's supervisor and, for another user than ours,
-// makes its group and gives it away. Only memory is limited for another user: a process
-// is born in a group of v2 only by whoever may write in all groups between.
-func (c *cgroups) lend(slot string, p *sandbox.Plan) (l lentGroups, err error) {
+// lend opens the folder of groups for a sandbox's supervisor, whose root shows none: it has
+// it as fdGroups, and args name its groups there. No file: it has none. For another user
+// than ours its group is made, and given away. Only memory is limited for another user: a
+// process is born in a group of v2 only by whoever may write in all groups between.
+func (c *cgroups) lend(slot string, p *sandbox.Plan) (folder *os.File, args []string, err error) {
 	if c.mem == "" || p.Become && c.v2 {
-		return l, nil
+		return nil, nil, nil
 	}
 	if p.Become {
 		if err = giveGroup(filepath.Join(c.mem, slot), p); err != nil {
-			return l, err
+			return nil, nil, err
 		}
 	}
-	f, err := os.OpenFile(c.mem, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return l, err
+	if folder, err = os.OpenFile(c.mem, unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
+		return nil, nil, err
 	}
-	return lentGroups{files: []*os.File{f}, args: func(fd int) []string {
-		group := filepath.Join("/proc/self/fd", strconv.Itoa(fd), slot)
-		args := []string{"-memory", group, "-v2=" + strconv.FormatBool(c.v2)}
-		if c.v2 {
-			args = append(args, "-kill", group, "-cpu="+strconv.FormatBool(c.cpu))
-		}
-		return args
-	}}, nil
+	lent := cgroups{mem: filepath.Join("/proc/self/fd", strconv.Itoa(fdGroups)), v2: c.v2, cpu: c.cpu}
+	if c.v2 {
+		lent.kill = lent.mem
+	}
+	return folder, lent.arguments(slot), nil
 }
 
 // giveGroup makes a group whose files are the sandbox's user's.

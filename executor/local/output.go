@@ -25,12 +25,11 @@ func (a *attempt) keepOutput(stream int) int64 {
 	}
 	defer f.Close()
 	a.out.Files[stream] = nil
-	if a.inside { // its handler takes it from there
-		err = os.Rename(attempts.Streams[stream], a.name+"."+attempts.Streams[stream])
-	} else {
-		err = os.Rename(attempts.Streams[stream], logPath("../..", a.name, stream))
+	place := logPath("../..", a.name, stream)
+	if a.inside {
+		place = outputName(a.name, stream) // its handler takes it from there
 	}
-	if err != nil && !a.inside {
+	if err = os.Rename(attempts.Streams[stream], place); err != nil && !a.inside {
 		err = saveOutput(f, logPath(filepath.Join(a.slot, "..", ".."), a.name, stream))
 	}
 	if err != nil {

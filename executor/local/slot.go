@@ -152,13 +152,15 @@ func (h *Handler) exec(s *slot, files []*os.File) error {
 	args := []string{superviseVerb}
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if s.contained {
-		lent, err := h.groups.lend(s.name, &h.contain.plan)
+		groups, named, err := h.groups.lend(s.name, &h.contain.plan)
 		if err != nil {
 			return err
 		}
-		defer lent.close()
-		attr, files = h.contain.plan.Attributes(), append(files, lent.files...)
-		args = append(append(args, "-sandbox"), lent.arguments(fdControl+len(files)-len(lent.files))...)
+		if groups != nil {
+			defer groups.Close()
+			files = append(files, groups)
+		}
+		attr, args = h.contain.plan.Attributes(), append(append(args, "-sandbox"), named...)
 	} else {
 		args = append(args, h.groups.arguments(s.name)...)
 	}

@@ -25,6 +25,7 @@ const (
 	fdControl = 3 + iota // socket to the broker, packets
 	fdFence              // the shared fence
 	fdJournal            // the slot's journal, locked as long as we live
+	fdGroups             // in a sandbox, the folder of its cgroups, if it has any
 )
 
 // maxPacket bounds what handler and supervisor say to each other in one
@@ -350,7 +351,10 @@ func (s *supervisor) freshOutputs() (err error) {
 	return nil
 }
 
+// outputName names the file that keeps an attempt's output.
+func outputName(name string, stream int) string { return name + "." + attempts.Streams[stream] }
+
 // logPath returns where an attempt's output stays after its end.
 func logPath(dir, name string, stream int) string {
-	return filepath.Join(dir, "logs", name+"."+attempts.Streams[stream])
+	return filepath.Join(dir, "logs", outputName(name, stream))
 }

@@ -21,7 +21,7 @@ func (s *supervisor) wipe() error {
 	err := errors.Join(
 		wipeFolder(filepath.Join(s.slot, sandbox.WorkFolder), nil),
 		wipeFolder(filepath.Join(s.slot, sandbox.TempFolder), below("/tmp", s.shares)),
-		wipeFolder(sandbox.SharedMemory, below(sandbox.SharedMemory, s.shares)),
+		wipeFolder(sandbox.SharedMemory, nil), // nothing in /dev is shared
 	)
 	if err != nil {
 		return fmt.Errorf("clean up the sandbox: %w", err)
@@ -83,7 +83,7 @@ func dropAttributes(dir string) error {
 
 // keptPath is where a sandbox leaves an ended attempt's output.
 func (s *slot) keptPath(name string, stream int) string {
-	return filepath.Join(s.dir, name+"."+attempts.Streams[stream])
+	return filepath.Join(s.dir, outputName(name, stream))
 }
 
 // collect moves the output of an attempt from its sandbox's slot to its place.

@@ -122,8 +122,7 @@ func (s *Store) current(t Token) (Token, error) {
 	if t.Expired(s.now()) {
 		return Token{}, ErrExpired
 	}
-	s.uses.record(t.ID, s.now())
-	t.Used = s.uses.of(t.ID)
+	t.Used = s.uses.record(t.ID, s.now())
 	return t, nil
 }
 

@@ -42,16 +42,17 @@ func openUses(path string, known map[string]Token) *uses {
 	return u
 }
 
-// record has a token used now. All but the first use within a useGrain cost a look at memory.
-func (u *uses) record(id string, now time.Time) {
+// record has a token used now, and returns when that is. All but the first use within a useGrain cost a look at memory.
+func (u *uses) record(id string, now time.Time) time.Time {
 	now = now.UTC().Truncate(useGrain)
 	if u.of(id).Equal(now) {
-		return
+		return now
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last[id] = now
 	u.arm()
+	return now
 }
 
 // arm has what is not in the file written in a while. REQUIRES: u.mu held.

@@ -12,9 +12,9 @@ import (
 	"github.com/cloudshare/cloudshare/node/audit"
 )
 
-// BenchmarkSubmission is what a submission costs in the handler, without the broker behind it: with no token asked for,
-// by a user's token, and with the record of who did it.
-func BenchmarkSubmission(b *testing.B) {
+// userToken makes a store with a user's token, and its text.
+func userToken(b *testing.B) (*access.Store, string) {
+	b.Helper()
 	store, err := access.Open(b.TempDir() + "/" + access.TokensFile)
 	if err != nil {
 		b.Fatal(err)
@@ -23,6 +23,13 @@ func BenchmarkSubmission(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return store, text
+}
+
+// BenchmarkSubmission is what a submission costs in the handler, without the broker behind it: with no token asked for,
+// by a user's token, and with the record of who did it.
+func BenchmarkSubmission(b *testing.B) {
+	store, text := userToken(b)
 	record, err := audit.Open(audit.Options{Dir: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)

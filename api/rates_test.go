@@ -129,14 +129,7 @@ func counted(t *testing.T, reg *prometheus.Registry, name, label string) float64
 func BenchmarkAdmitted(b *testing.B) {
 	for name, most := range map[string]Rates{"bounded": {WrongTokens: 10, Anonymous: 1000, User: 1 << 30}, "unbounded": {}} {
 		b.Run(name, func(b *testing.B) {
-			store, err := access.Open(b.TempDir() + "/" + access.TokensFile)
-			if err != nil {
-				b.Fatal(err)
-			}
-			text, _, err := store.Create(access.Token{Name: "bench", User: "alice", Role: access.User})
-			if err != nil {
-				b.Fatal(err)
-			}
+			store, text := userToken(b)
 			s := New(Config{Access: store, Rates: &most}, newFake("site-1"), prometheus.NewRegistry(), zerolog.Nop())
 			r := httptest.NewRequest("GET", "http://127.0.0.1:7700/v1/whoami", nil)
 			r.Header.Set("Authorization", "Bearer "+text)

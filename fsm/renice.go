@@ -16,8 +16,12 @@ func (s *State) renice(x *site, c *command.Renice) {
 	}
 }
 
-// reorder moves a job to the queue of another order, where it has the place of its arrival.
+// reorder moves a job to the queue of another order, where it has the place of its arrival. Of the order that it has
+// already nothing changes, what gates remember least of all: it still waits in that queue.
 func (s *matching) reorder(seq uint64, order int32) {
+	if s.jobs.Get(seq).order == order {
+		return
+	}
 	j := s.mutJob(seq)
 	l := s.sites[j.owner].findLane(j.class)
 	if l != nil { // also of one that does not wait now: it may wait again, in another queue
@@ -25,7 +29,7 @@ func (s *matching) reorder(seq uint64, order int32) {
 			q.forget(seq)
 		}
 	}
-	if j.order == order || j.waiting() == 0 {
+	if j.waiting() == 0 {
 		j.order = order
 		return
 	}

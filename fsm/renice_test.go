@@ -128,3 +128,33 @@ func TestReniceOfRunning(t *testing.T) {
 		t.Fatal("the restored replica differs")
 	}
 }
+
+// TestReniceToTheSame: a job that waits, and is made as nice as it is, stays open to a site that searched past it while
+// it ran elsewhere. The site's gate forgot it, and only a restored replica still gave it the job.
+func TestReniceToTheSame(t *testing.T) {
+	w := newWorld(t, params(), "a", "b", "c")
+	w.must("b", w.offering("b", 1))
+	for range 5 {
+		j := w.job("a", 1)
+		j.MaxAttempts = 5
+		w.submit("a", j)
+	}
+	w.must("c", w.offering("c", 1)) // b has job 1, c has job 2
+	at := func(site string, num uint64) Assignment {
+		as := w.s.Assignments(site)
+		if len(as) != 1 || as[0].Job.Num != num {
+			t.Fatalf("at %s: %+v, want job %d", site, as, num)
+		}
+		return as[0]
+	}
+	end := func(site string, num uint64, how command.Outcome) {
+		w.must(site, &command.Complete{Attempts: []command.Ended{ended(at(site, num), how, 1)}})
+	}
+	w.must("b", &command.Decline{Reason: "busy", Attempts: []command.AttemptRef{at("b", 1).AttemptRef}})
+	end("c", 2, command.Failed)
+	at("c", 1) // which is barred from b; job 2 waits behind b's search
+	w.must("a", &command.Renice{Jobs: []command.Nice{{Num: 2, Nice: 0}}})
+	w.check()
+	end("b", 3, command.Succeeded)
+	at("b", 2)
+}

@@ -19,6 +19,8 @@ type bearer struct {
 	authorize func(client int, h http.Header)
 	// held says that what is acknowledged need not be committed: the site holds it until it is the user's turn.
 	held bool
+	// beside is what its rounds are compared with, nil if nothing is.
+	beside *bearer
 
 	rates []float64 // jobs a second, of each round
 	costs []float64 // ms of the brokers' processors a job, of each round
@@ -92,15 +94,17 @@ func (b *bearer) submit(ctx context.Context, l userLoad, calls int) error {
 }
 
 // row shows what is kept beside another one.
-func (b *bearer) row(l userLoad, beside *bearer) []string {
-	row := []string{l.name, b.name, fmt.Sprintf("%.3f", median(b.costs)), "-", "-", "-"}
-	if b != beside {
-		row[3] = beside.name
-		row[4] = spread(ratios(b.rates, beside.rates))
-		row[5] = spread(ratios(beside.costs, b.costs))
+func (b *bearer) row(l userLoad) []string {
+	row := []string{l.name, b.name, milliseconds(b.costs), "-", "-", "-", "-"}
+	if o := b.beside; o != nil {
+		row[3], row[4] = o.name, milliseconds(o.costs)
+		row[5] = spread(ratios(b.rates, o.rates))
+		row[6] = spread(ratios(o.costs, b.costs))
 	}
 	return row
 }
+
+func milliseconds(costs []float64) string { return fmt.Sprintf("%.3f", median(costs)) }
 
 // ratios of two sets, round by round.
 func ratios(of, by []float64) []float64 {

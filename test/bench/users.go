@@ -26,11 +26,11 @@ type userLoad struct {
 const mostCores = 1024
 
 var userLoads = []userLoad{
-	{"singles, 1 client", 1, "application/json", 1, 300, mostCores},
-	{"singles, 16 clients", 16, "application/json", 1, 900, mostCores},
-	{"singles, 64 clients", 64, "application/json", 1, 900, mostCores},
-	{"singles, 64 clients, users' held", 64, "application/json", 1, 900, 1},
-	{"NDJSON of 1000, 16 clients, users' held", 16, "application/x-ndjson", linesPerRequest, 32, 1},
+	{"singles, 1 client", 1, "application/json", 1, 120, mostCores},
+	{"singles, 16 clients", 16, "application/json", 1, 200, mostCores},
+	{"singles, 64 clients", 64, "application/json", 1, 200, mostCores},
+	{"singles, 64 clients, users' held", 64, "application/json", 1, 200, 1},
+	{"NDJSON of 1000, 16 clients, users' held", 16, "application/x-ndjson", linesPerRequest, 16, 1},
 }
 
 // holds reports whether most of what users submit is held.
@@ -46,8 +46,8 @@ func (l userLoad) body(fed *testbed.Federation) []byte {
 }
 
 // measureUsers counts acknowledged jobs a second by who submits them: the site's operator, users by tokens of the
-// broker, users by tokens of an identity provider, in turns in one federation; another build of the program takes its
-// turns in a federation of its own.
+// broker, users by tokens of an identity provider, in turns in one federation; another build of the program takes a
+// turn beside each of theirs, in a federation of its own: the queues of both grow alike.
 func measureUsers(ctx context.Context, env environment, t *table) (err error) {
 	bare, err := openBareRaft(env, "bare-users")
 	if err != nil {
@@ -56,7 +56,9 @@ func measureUsers(ctx context.Context, env environment, t *table) (err error) {
 	defer func() { err = errors.Join(err, bare.Close()) }()
 	s := sheet{
 		title: "submissions by users: processor time of the brokers, and what is kept; medians of the rounds (least to most)",
-		head:  []string{"load", "who submits", "ms a job", "beside", "kept of the rate", "kept by processor time"},
+		head: []string{
+			"load", "who submits", "ms a job", "beside", "its ms a job", "kept of the rate", "kept by processor time",
+		},
 	}
 	for _, l := range pick(env, userLoads, userLoads[2:3]) {
 		u := &users{env: env, bare: bare, load: l}
@@ -73,7 +75,7 @@ type users struct {
 	env     environment
 	bare    *coordtest.BareRaft
 	load    userLoad
-	bearers []*bearer // the first is whom the others stand beside
+	bearers []*bearer
 	limits  []float64 // what the bare means reached, of each round
 }
 
@@ -91,7 +93,7 @@ func (u *users) measure(ctx context.Context, t *table, s *sheet) (err error) {
 			name: fmt.Sprintf("submissions by %s, %s", b.name, u.load.name), measured: median(b.rates), limit: median(u.limits),
 			unit: "jobs/s", note: "limit: bare raft Apply loop, as of submissions",
 		})
-		s.rows = append(s.rows, b.row(u.load, u.bearers[0]))
+		s.rows = append(s.rows, b.row(u.load))
 	}
 	return nil
 }
@@ -110,28 +112,28 @@ func (u *users) start(ctx context.Context) (stop func() error, err error) {
 		issuer.close()
 		return err
 	}
+	var other *testbed.Federation
 	if u.env.beside != "" {
-		other := u.env
-		other.binary = u.env.beside
-		fed, cause := u.startBusy(ctx, other, "beside")
-		if cause != nil {
-			return nil, errors.Join(cause, stop())
+		env := u.env
+		env.binary = u.env.beside
+		if other, err = u.startBusy(ctx, env, "beside"); err != nil {
+			return nil, errors.Join(err, stop())
 		}
-		running = append(running, fed)
-		u.bearers = append(u.bearers, &bearer{name: "the build beside", fed: fed, authorize: bySite(fed)})
+		running = append(running, other)
 	}
 	fed, err := u.startBusy(ctx, u.env, "users", issuer.environ()...)
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
 	running = append(running, fed)
-	if err := u.addBearers(ctx, fed, issuer); err != nil {
+	if err := u.addBearers(ctx, fed, other, issuer); err != nil {
 		return nil, errors.Join(err, stop())
 	}
 	return stop, nil
 }
 
-func (u *users) addBearers(ctx context.Context, fed *testbed.Federation, i *issuer) error {
+// addBearers adds those who submit to a federation; other is the build's beside, nil if there is none.
+func (u *users) addBearers(ctx context.Context, fed, other *testbed.Federation, i *issuer) error {
 	made, err := byUsers(ctx, fed, u.load.clients)
 	if err != nil {
 		return err
@@ -145,6 +147,14 @@ func (u *users) addBearers(ctx context.Context, fed *testbed.Federation, i *issu
 		&bearer{name: "the operator's token", fed: fed, authorize: bySite(fed)},
 		&bearer{name: "users' tokens", fed: fed, authorize: made, held: held},
 		&bearer{name: "a provider's tokens", fed: fed, authorize: provided, held: held})
+	for _, b := range u.bearers {
+		switch {
+		case other != nil:
+			b.beside = &bearer{name: "the build beside", fed: other, authorize: bySite(other)}
+		case b != u.bearers[0]:
+			b.beside = u.bearers[0]
+		}
+	}
 	return nil
 }
 
@@ -167,14 +177,14 @@ func (u *users) startBusy(
 }
 
 // takeTurns has all submit in each round, every other one backwards: neither the growing queue nor others' use of the
-// machine falls on one of them.
+// machine falls on one of them. Rounds are many and short, since what else the machine's disk does lasts for seconds.
 func (u *users) takeTurns(ctx context.Context) error {
-	order := slices.Clone(u.bearers)
+	order := u.inTurns()
 	rounds := 2
 	if u.env.beside != "" {
-		rounds = pick(u.env, 5, 2)
+		rounds = pick(u.env, 21, 2)
 	}
-	calls := pick(u.env, u.load.calls, u.load.calls/8)
+	calls := pick(u.env, u.load.calls, max(u.load.calls/4, u.load.clients))
 	for range rounds {
 		limit, err := u.bareRate(ctx, calls)
 		if err != nil {
@@ -189,6 +199,17 @@ func (u *users) takeTurns(ctx context.Context) error {
 		slices.Reverse(order)
 	}
 	return nil
+}
+
+// inTurns returns those who submit, each with what stands beside it alone.
+func (u *users) inTurns() (order []*bearer) {
+	for _, b := range u.bearers {
+		if b.beside != nil && b.beside.fed != b.fed {
+			order = append(order, b.beside)
+		}
+		order = append(order, b)
+	}
+	return order
 }
 
 func (u *users) bareRate(ctx context.Context, calls int) (float64, error) {

@@ -12,11 +12,11 @@ import (
 // TestKept: each round of one is compared with the same round of the other.
 func TestKept(t *testing.T) {
 	first := &bearer{name: "first", rates: []float64{100, 50, 200}, costs: []float64{1, 2, 4}}
-	other := &bearer{name: "other", rates: []float64{90, 50, 220}, costs: []float64{2, 2, 2}}
+	other := &bearer{name: "other", beside: first, rates: []float64{90, 50, 220}, costs: []float64{2, 2, 2}}
 	l := userLoad{name: "singles"}
 	for _, c := range []struct{ got, want []string }{
-		{first.row(l, first), []string{"singles", "first", "2.000", "-", "-", "-"}},
-		{other.row(l, first), []string{"singles", "other", "2.000", "first", "1.00 (0.90 to 1.10)", "1.00 (0.50 to 2.00)"}},
+		{first.row(l), []string{"singles", "first", "2.000", "-", "-", "-", "-"}},
+		{other.row(l), []string{"singles", "other", "2.000", "first", "2.000", "1.00 (0.90 to 1.10)", "1.00 (0.50 to 2.00)"}},
 	} {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%q, want %q", c.got, c.want)

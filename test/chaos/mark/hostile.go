@@ -13,14 +13,17 @@ import (
 // an overlap was seen.
 const lingers = 600
 
+// fatal are signals that end or stop a program that does not see to them.
+var fatal = []syscall.Signal{
+	syscall.SIGSTOP, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGKILL,
+}
+
 // attack does what a task must not be able to do to others: it ends and stops everything, and who watches it by each
 // signal that ends or stops a program. Then it leaves a chain of processes behind, each of which forks the next.
 func (m *marks) attack() {
 	m.put("start", 0) // it began, should it be ended by this
 	for _, victim := range []int{-1, 1, os.Getppid()} {
-		for _, sig := range []syscall.Signal{
-			syscall.SIGSTOP, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGKILL,
-		} {
+		for _, sig := range fatal {
 			_ = syscall.Kill(victim, sig) // what it may not reach is refused, as it should be
 		}
 	}

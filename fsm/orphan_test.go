@@ -43,7 +43,8 @@ func TestOrphanCostsNoMoreThanAFailure(t *testing.T) {
 			a := w.s.Assignments("b")[0]
 			if tells {
 				w.at(started)
-				w.must("b", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: a.AttemptRef, DelayMs: started}}})
+				st := command.StartedAttempt{AttemptRef: a.AttemptRef, DelayMs: started}
+				w.must("b", &command.Started{Attempts: []command.StartedAttempt{st}})
 			}
 			w.at(max(now, started))
 			e := ended(a, o, run)

@@ -26,6 +26,15 @@ const (
 func (n lossCount) bySite() uint32  { return uint32(n % orphaned) }
 func (n lossCount) orphans() uint32 { return uint32(n / orphaned) }
 
+// note tells a task that waits of its orphans, "" if it has none.
+func (n lossCount) note() string {
+	if n.orphans() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of its attempts lost what watched them, which the task may have done itself: %d end it",
+		n.orphans(), MaxOrphans)
+}
+
 // orphans executes an Orphans. Before its version is in force it is refused as a whole: no site sends it.
 func (s *State) orphans(x *site, c *command.Orphans) command.Result {
 	if s.version < command.OrphansVersion {

@@ -156,3 +156,14 @@ func TestNoOrphansBeforeTheirVersion(t *testing.T) {
 		t.Errorf("an orphan by version 1 was restored: %v", err)
 	}
 }
+
+// TestWaitingOrphanSaysWhy: a task that waits again says what became of its attempts.
+func TestWaitingOrphanSaysWhy(t *testing.T) {
+	w := orphanWorld(t, 0)
+	as := w.s.Assignments("b")
+	w.must("b", w.offering("b")) // no machine any more
+	w.must("b", &command.Orphans{Attempts: []command.Ended{ended(as[0], command.Orphaned, 10)}})
+	if v := w.task(); v.State != Queued || !strings.HasPrefix(v.Reason, "1 of its attempts lost what watched") {
+		t.Errorf("got %+v", v)
+	}
+}

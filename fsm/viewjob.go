@@ -273,7 +273,7 @@ func (s *views) viewTouched(v *TaskView, seq uint64, j *job) {
 	}
 	if b := j.tasks.findBack(i); b != nil {
 		v.QueuedMs, v.Attempt = b.queuedMs, b.attempt
-		v.Failures, v.Reason = b.failures, s.viewDoubt(j, b)
+		v.Failures, v.Reason = b.failures, cmp.Or(s.viewDoubt(j, b), b.losses.note())
 		v.Losses, v.Orphans = b.losses.bySite(), b.losses.orphans()
 		return
 	}

@@ -15,7 +15,8 @@ const lingers = 600
 
 // fatal are signals that end or stop a program that does not see to them.
 var fatal = []syscall.Signal{
-	syscall.SIGSTOP, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGKILL,
+	syscall.SIGSTOP, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGUSR1,
+	syscall.SIGKILL,
 }
 
 // attack does what a task must not be able to do to others: it ends and stops everything, and who watches it by each

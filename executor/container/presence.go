@@ -65,7 +65,7 @@ func (p *presence) machine(c *Config) executor.Machine {
 		mem = min(mem, c.MemMiB)
 	}
 	return executor.Machine{
-		Name: machineName, Runs: executor.RunsImages,
+		Name: machineName, Runs: executor.RunsImages, Network: c.network(),
 		Resources: executor.Resources{MilliCPU: int64(c.Cores) * 1000, MemMiB: mem},
 	}
 }
@@ -82,4 +82,12 @@ func (p *presence) limitBy(c *Config) limit {
 		return byCPUs
 	}
 	return byNothing
+}
+
+// network returns what other sites' tasks have.
+func (c *Config) network() executor.Network {
+	if c.Network == "none" {
+		return executor.NetworkNone
+	}
+	return executor.NetworkHost
 }

@@ -70,7 +70,7 @@ func (o *offer) measure() {
 		if r.MilliCPU > 0 {
 			out = append(out, executor.Machine{
 				Name: machineOf(n.name), Resources: r, Runs: executor.RunsImages,
-				Labels: n.labels,
+				Labels: n.labels, Network: executor.NetworkHost,
 			})
 		}
 	}

@@ -71,6 +71,14 @@ func (h *Handler) contains(t executor.Task) bool {
 	return false
 }
 
+// network returns what other sites' tasks have.
+func (c *containment) network() executor.Network {
+	if c.whom == ContainNobody || c.plan.HostNetwork {
+		return executor.NetworkHost
+	}
+	return executor.NetworkNone
+}
+
 // makeOwn gives the folders of a sandbox's slot to its user.
 func (c *containment) makeOwn(dir string) error {
 	for _, name := range []string{sandbox.WorkFolder, sandbox.TempFolder} {

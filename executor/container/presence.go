@@ -83,11 +83,3 @@ func (p *presence) limitBy(c *Config) limit {
 	}
 	return byNothing
 }
-
-// network returns what other sites' tasks have.
-func (c *Config) network() executor.Network {
-	if c.Network == "none" {
-		return executor.NetworkNone
-	}
-	return executor.NetworkHost
-}

@@ -26,7 +26,7 @@ type template struct {
 // spec returns an attempt's container, held to its cores by a limit.
 func (m *template) spec(w *work, ref executor.ImageName, o box.Order, by limit) engine.Spec {
 	c, t := m.cfg, w.Task
-	network := c.networkOf(t)
+	network := m.networkOf(w)
 	s := engine.Spec{
 		Image: ref.String(), User: c.User, Labels: m.labels(t),
 		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb}, Env: ownEnv,

@@ -69,6 +69,7 @@ type Task struct {
 	Command     []string
 	Image       string // "" = a bare command
 	Env         map[string]string
+	Network     bool          // its job asks for one
 	Timeout     time.Duration // 0 = none
 	// Fence, if not zero, is the absolute CLOCK_BOOTTIME moment (nanoseconds)
 	// at which the attempt must be dead, unless Extend moved it: see Extender
@@ -90,6 +91,9 @@ type Machine struct {
 	// the keys, with commas between them. The site's own win over them, and if both
 	// together are more than a machine may have, these are left out.
 	Labels string
+	// Network is what tasks of other sites have here, if their jobs ask for one. A
+	// site's own tasks have one whatever this says.
+	Network Network
 }
 
 // Runs says which tasks a machine runs. The zero value is bare commands.

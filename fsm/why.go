@@ -105,6 +105,7 @@ const (
 	HinderedSuspect                   // its offers are suspended: it does not answer
 	HinderedShape                     // no machine would fit a task, even empty
 	HinderedLabels                    // no machine has the labels that its selectors want
+	HinderedNetwork                   // it gives others' tasks no network, and the job needs one
 	HinderedKind                      // its machines run the other kind of task
 	HinderedClosed                    // it offers no machine
 	HinderedLost                      // its lease ran out
@@ -114,7 +115,7 @@ const (
 )
 
 var hindranceNames = [...]string{
-	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "labels", "kind", "closed", "lost", "rule", "left", "unknown",
+	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "labels", "network", "kind", "closed", "lost", "rule", "left", "unknown",
 }
 
 // String returns the hindrance's name in the API.

@@ -1,6 +1,10 @@
 package fsm
 
-import "github.com/cloudshare/cloudshare/fsm/command"
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // site returns why one site does not run the job.
 func (q *inquiry) site(x *site) SiteWhy {
@@ -95,12 +99,23 @@ func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 		v.Why, v.Machine, v.Short = HinderedShape, small.name, q.missing(small.whole)
 	case other != nil:
 		v.Why, v.Machine, v.Lacks = HinderedLabels, other.name, joined(q.shape.Lacking(other.labels.list()))
+		if q.lacksNetwork(other) {
+			v.Why = HinderedNetwork
+		}
 	case offered:
 		v.Why = HinderedKind
 	default:
 		v.Why = HinderedClosed
 	}
 	return best
+}
+
+// lacksNetwork reports whether nothing but a network hinders a machine.
+func (q *inquiry) lacksNetwork(m *machine) bool {
+	labels := m.labels.list()
+	return q.shape.Unmet(labels) == 1 && slices.ContainsFunc(q.shape.Rules, func(r command.Selector) bool {
+		return r.Key == command.NetworkLabel && !r.Admits(labels)
+	})
 }
 
 func (q *inquiry) nearer(a, b *machine) bool {

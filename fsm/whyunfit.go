@@ -52,7 +52,7 @@ func (s *views) unfit(h *command.Shape) string {
 	}
 	need := h.Need.String()
 	if len(h.Selectors) > 0 {
-		need += " and " + joined(h.Selectors)
+		need += " and " + joined(wishes(h))
 	}
 	if h.Image {
 		return fmt.Sprintf("%s runs container images on a machine with %s", which, need)
@@ -79,6 +79,12 @@ func unlabelled(h *command.Shape, machines []alike) string {
 	}
 	for i := range h.Rules {
 		r := &h.Rules[i]
+		if r.Key == command.NetworkLabel {
+			if !slices.ContainsFunc(machines, func(a alike) bool { return r.Admits(a.first.labels.list()) }) {
+				return "its job needs a network, which " + sitesOf(machines) + " to others' tasks (sandbox.network)"
+			}
+			continue
+		}
 		if has, met := census(r, machines); !met {
 			return fmt.Sprintf("%s %s%s", whose, wanted(r), has)
 		}
@@ -86,8 +92,33 @@ func unlabelled(h *command.Shape, machines []alike) string {
 	near := slices.MinFunc(machines, func(a, b alike) int {
 		return h.Unmet(a.first.labels.list()) - h.Unmet(b.first.labels.list())
 	}).first
-	return fmt.Sprintf("%s has all of %s; nearest: %s/%s lacks %s", whose, joined(h.Selectors),
+	return fmt.Sprintf("%s has all of %s; nearest: %s/%s lacks %s", whose, joined(wishes(h)),
 		near.site.name, near.name, joined(h.Lacking(near.labels.list())))
+}
+
+// sitesOf names the sites of some machines, which do not give something.
+func sitesOf(machines []alike) string {
+	var names []string
+	for _, m := range machines {
+		if name := m.first.site.name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		return "site " + names[0] + " does not give"
+	}
+	return "sites " + joined(names) + " do not give"
+}
+
+// wishes are the selectors of a requirement for people to read.
+func wishes(h *command.Shape) []string {
+	list := slices.Clone(h.Selectors)
+	for i, text := range list {
+		if command.IsNetworkSelector(text) {
+			list[i] = "a network"
+		}
+	}
+	return list
 }
 
 // maxCensus bounds the values that a reason lists.

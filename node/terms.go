@@ -19,7 +19,8 @@ type Terms struct {
 	Tasks int64
 }
 
-// Labels that every machine of a broker has, whatever its terms say.
+// Labels that every machine of a broker has, whatever its terms say, besides
+// [command.NetworkLabel].
 const (
 	LabelHandler = "handler" // the handler's name
 	LabelSite    = "site"    // the site's
@@ -27,7 +28,7 @@ const (
 
 // Validate names the first label or number that cannot be.
 func (t Terms) Validate() error {
-	for _, key := range [...]string{LabelHandler, LabelSite} {
+	for _, key := range [...]string{LabelHandler, LabelSite, command.NetworkLabel} {
 		if _, ok := t.Labels[key]; ok {
 			return fmt.Errorf("label %s is implied: leave it out", key)
 		}
@@ -35,11 +36,18 @@ func (t Terms) Validate() error {
 	if t.Tasks < 0 || t.Tasks > command.MaxSlots {
 		return fmt.Errorf("tasks %d: must be 0 to %d", t.Tasks, command.MaxSlots)
 	}
-	_, err := t.LabelsAt("", "")
+	_, err := Terms{Labels: t.withNetwork()}.LabelsAt("", "")
 	if err != nil {
 		err = fmt.Errorf("labels: %w", err)
 	}
 	return err
+}
+
+// withNetwork adds the label that the broker sets, so that there is room for it.
+func (t Terms) withNetwork() map[string]string {
+	all := map[string]string{command.NetworkLabel: ""}
+	maps.Copy(all, t.Labels)
+	return all
 }
 
 // LabelsAt returns the labels of a handler at a site: those of its terms and the implied ones.

@@ -45,6 +45,7 @@ type Spec struct {
 	Labels    map[string]string `json:"labels" required:"false"`
 	Sites     SpecSites         `json:"sites" required:"false" doc:"where tasks may run"`
 	Selectors []string          `json:"selectors" required:"false" maxItems:"16" example:"[\"gpu=a100\",\"zone in (a,b)\"]" doc:"what a machine's labels must satisfy, all of them: KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B)"`
+	Network   bool              `json:"network,omitempty" required:"false" default:"false" doc:"the tasks need a network; at other sites they run only where others' tasks have one, and without this they have none there"`
 }
 
 // SpecResources is what one task needs.

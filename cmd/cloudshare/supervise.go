@@ -15,6 +15,8 @@ func supervise(args []string) (code int, yes bool) {
 		return local.Supervise(args[1:]), true
 	case len(args) == 1 && args[0] == box.Verb:
 		return box.Init(), true
+	case len(args) == 2 && args[0] == box.NetworkVerb:
+		return box.KeepNetwork(args[1:]), true
 	case len(args) > 1 && args[0] == guard.Verb:
 		return guard.Main(args[1:]), true
 	}

@@ -57,8 +57,7 @@ func (w *work) poke() {
 	}
 }
 
-// container returns the name that the engine knows the attempt's container by.
-func (h *Handler) container(w *work) string { return "cloudshare-" + h.id + "-" + w.Name }
+func (h *Handler) container(w *work) string { return h.template.container(w) }
 
 const (
 	// relook is how soon an attempt is looked at again that has told its end and
@@ -307,7 +306,7 @@ func (h *Handler) clean(w *work) {
 	if !h.isEnded(w) {
 		return
 	}
-	if err := h.remove(h.container(w)); err != nil {
+	if err := h.removeAll(w); err != nil {
 		level := zerolog.WarnLevel
 		if errors.Is(err, engine.ErrAway) { // that was said once
 			level = zerolog.DebugLevel
@@ -318,6 +317,14 @@ func (h *Handler) clean(w *work) {
 	if err := watchdog.RemoveTree(box.WorkOf(w.dir)); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its working directory cannot be removed: files of another user? remove it as root")
 	}
+}
+
+// removeAll takes an attempt's containers away.
+func (h *Handler) removeAll(w *work) error {
+	if err := h.remove(h.container(w)); err != nil || h.cfg.networkFor(w.Task) != executor.NetworkOutbound {
+		return err
+	}
+	return h.remove(h.template.keeper(w))
 }
 
 // removals bounds how often an engine is asked to remove one container; the

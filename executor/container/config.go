@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 )
@@ -44,8 +45,11 @@ type Config struct {
 
 	Images Images
 	// Network of containers, by the engine's name: "none" is none, "" the
-	// engine's default.
-	Network  string
+	// engine's default. Other sites' tasks have it if Foreign says host.
+	Network string
+	// Foreign is the network of other sites' tasks whose jobs ask for one; the others
+	// have none.
+	Foreign  executor.Network
 	ReadOnly bool     // the image's files cannot be changed; /tmp is memory
 	User     string   // "" = the image's own; else USER or USER:GROUP
 	CapAdd   []string // capabilities to keep; all others are dropped

@@ -115,7 +115,7 @@ func (h *Handler) Status() string {
 	}
 	m := h.presence.machine(&h.cfg)
 	s := fmt.Sprintf("%d cores, %d MiB in containers of engine %s", m.MilliCPU/1000, m.MemMiB, h.presence.info.ServerVersion)
-	return s + "; " + limitWords[h.presence.limitBy(&h.cfg)]
+	return s + "; " + limitWords[h.presence.limitBy(&h.cfg)] + "; " + h.presence.networkStatus(&h.cfg)
 }
 
 // Capacity implements executor.Handler: nothing while the engine is away.

@@ -158,7 +158,7 @@ func (h *Handler) abortable(w *work) (context.Context, context.CancelFunc) {
 func (h *Handler) launch(w *work, ref executor.ImageName, o box.Order) error {
 	spec := h.template.spec(w, ref, o, h.limit())
 	for {
-		err := h.launchOnce(w, spec)
+		err := h.launchOnce(w, ref, spec)
 		if !errors.Is(err, engine.ErrAway) {
 			return err
 		}
@@ -168,9 +168,14 @@ func (h *Handler) launch(w *work, ref executor.ImageName, o box.Order) error {
 	}
 }
 
-func (h *Handler) launchOnce(w *work, spec engine.Spec) error {
+func (h *Handler) launchOnce(w *work, ref executor.ImageName, spec engine.Spec) error {
 	if w.aborted.Err() != nil {
 		return context.Cause(w.aborted)
+	}
+	if h.cfg.networkFor(w.Task) == executor.NetworkOutbound {
+		if err := h.openNetwork(w, ref); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := h.patience()
 	defer cancel()

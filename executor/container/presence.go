@@ -15,6 +15,8 @@ type presence struct {
 	info   engine.Info   // of when it last did
 	looked chan struct{} // closed once the engine was asked for the first time
 	silent chan struct{} // capacity 1: a call was not answered
+	// noOutbound is why a network that is only outbound could not be made; nil = not met.
+	noOutbound error
 }
 
 func newPresence() presence {
@@ -26,7 +28,7 @@ func newPresence() presence {
 
 // setUp notes that the engine answers.
 func (p *presence) setUp(info engine.Info) {
-	p.info, p.away = info, nil
+	p.info, p.away, p.noOutbound = info, nil, nil
 	close(p.up)
 	p.answered()
 }
@@ -65,7 +67,7 @@ func (p *presence) machine(c *Config) executor.Machine {
 		mem = min(mem, c.MemMiB)
 	}
 	return executor.Machine{
-		Name: machineName, Runs: executor.RunsImages,
+		Name: machineName, Runs: executor.RunsImages, Network: p.network(c),
 		Resources: executor.Resources{MilliCPU: int64(c.Cores) * 1000, MemMiB: mem},
 	}
 }

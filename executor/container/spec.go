@@ -26,12 +26,13 @@ type template struct {
 // spec returns an attempt's container, held to its cores by a limit.
 func (m *template) spec(w *work, ref executor.ImageName, o box.Order, by limit) engine.Spec {
 	c, t := m.cfg, w.Task
+	network := m.networkOf(w)
 	s := engine.Spec{
 		Image: ref.String(), User: c.User, Labels: m.labels(t),
 		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb}, Env: ownEnv,
-		NetworkDisabled: c.Network == "none", StopSignal: "SIGKILL", // its first process heeds no other
+		NetworkDisabled: network == noNetwork, StopSignal: "SIGKILL", // its first process heeds no other
 		HostConfig: engine.HostConfig{
-			Mounts: m.mountsOf(w), NetworkMode: c.Network,
+			Mounts: m.mountsOf(w), NetworkMode: network,
 			PidsLimit: c.Pids, CapDrop: []string{"ALL"}, CapAdd: c.CapAdd, SecurityOpt: []string{"no-new-privileges"},
 			ReadonlyRootfs: c.ReadOnly, CgroupnsMode: "private", CgroupParent: c.CgroupParent,
 			LogConfig: engine.LogConfig{Type: "none"},

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
@@ -58,6 +59,10 @@ type Config struct {
 	// Mounts are folders of the nodes for every task, as FROM:TO or FROM:TO:ro.
 	Mounts      []string
 	GPUResource string // "" = nvidia.com/gpu
+
+	// Foreign is the network of other sites' tasks whose jobs ask for one. It is a label
+	// of pods: NetworkPolicies of the namespace hold them to it.
+	Foreign executor.Network
 
 	// StartLimit is how long a task may take until it runs; 0 = 5 m.
 	StartLimit time.Duration

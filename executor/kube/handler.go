@@ -111,7 +111,7 @@ func (h *Handler) addBuilders() {
 // addViews makes the parts that know the cluster.
 func (h *Handler) addViews() {
 	h.offer = &offer{
-		log: h.cfg.Logger, threshold: h.cfg.Threshold, works: h.works,
+		log: h.cfg.Logger, threshold: h.cfg.Threshold, foreign: h.cfg.Foreign, works: h.works,
 		dirty: make(chan struct{}, 1), held: map[string]executor.Resources{},
 	}
 	h.view = newClusterView(h.api, h.decoder, h.cfg.Dedicated, h.works, h.offer.changed)
@@ -214,7 +214,7 @@ func (h *Handler) Status() string {
 		return fmt.Sprintf("nothing in namespace %s of %s: %v", h.api.namespace, h.api.host, away)
 	}
 	sum, nodes := h.offer.sum()
-	return fmt.Sprintf("%d cores, %d MiB on %d nodes, as Jobs in namespace %s of %s; cores and memory are limited by kubelets", sum.MilliCPU/1000, sum.MemMiB, nodes, h.api.namespace, h.api.host)
+	return fmt.Sprintf("%d cores, %d MiB on %d nodes, as Jobs in namespace %s of %s; cores and memory are limited by kubelets; other sites' tasks are labelled network %s, which the namespace's NetworkPolicies hold them to", sum.MilliCPU/1000, sum.MemMiB, nodes, h.api.namespace, h.api.host, h.cfg.Foreign)
 }
 
 // Capacity implements executor.Handler: nothing while the API is away.

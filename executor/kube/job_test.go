@@ -52,6 +52,7 @@ func TestJob(t *testing.T) {
 		"full.yaml": {Config{
 			Federation: "7b0c", NodeSelector: []string{"pool=lent"}, Tolerations: []string{"lent=yes:NoSchedule", "spot"},
 			ServiceAccount: "tasks", PriorityClass: "low", PullSecrets: []string{"registry"}, PullPolicy: "Always", User: "1000:2000",
+			Foreign:  executor.NetworkOutbound,
 			ReadOnly: true, PrivateDir: true, ScratchMiB: 1024, Mounts: []string{"/data:/data:ro"},
 		}, task},
 		"least.yaml": {Config{}, small},

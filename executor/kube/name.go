@@ -19,6 +19,7 @@ const (
 	labelTask    = "cloudshare/task"
 	labelAttempt = "cloudshare/attempt"
 	labelToken   = "cloudshare/token"
+	labelNetwork = "cloudshare/network" // what NetworkPolicies give it: none, outbound or host
 	// labelOfJob is Kubernetes' own, on the pods of a Job.
 	labelOfJob = "batch.kubernetes.io/job-name"
 	// noteName is an annotation: the attempt's whole name.
@@ -74,6 +75,7 @@ func (b *jobBuilder) labels(t executor.Task) map[string]string {
 		labelTask:    strconv.FormatUint(uint64(t.ID.Task), 10),
 		labelAttempt: strconv.FormatUint(uint64(t.Attempt), 10),
 		labelToken:   strconv.FormatUint(t.Token, 10),
+		labelNetwork: b.cfg.networkOf(t).String(),
 	}
 	if b.cfg.Federation != "" {
 		l[labelFed] = b.cfg.Federation

@@ -18,7 +18,8 @@ const calm = time.Second
 // offer is what of the cluster the federation may use.
 type offer struct {
 	log       zerolog.Logger
-	threshold int // see Config
+	threshold int              // see Config
+	foreign   executor.Network // see Config
 	works     *workSet
 	view      *clusterView
 	reach     *reach
@@ -70,7 +71,7 @@ func (o *offer) measure() {
 		if r.MilliCPU > 0 {
 			out = append(out, executor.Machine{
 				Name: machineOf(n.name), Resources: r, Runs: executor.RunsImages,
-				Labels: n.labels,
+				Labels: n.labels, Network: o.foreign,
 			})
 		}
 	}

@@ -319,21 +319,21 @@ func signalFile(f *os.File, sig unix.Signal) error {
 }
 
 // kinds are those of the supervisors that are started before they are needed.
-func (h *Handler) kinds() (contained []bool) {
+func (h *Handler) kinds() []kind {
 	n := min(h.cfg.Cores, 4)
 	switch {
 	case h.contain.whom == ContainNobody || h.contain.why != nil:
-		return make([]bool, n)
+		return make([]kind, n)
 	case h.contain.whom == ContainAll:
-		return slices.Repeat([]bool{true}, n)
+		return slices.Repeat([]kind{{contained: true}}, n)
 	}
-	return append(make([]bool, n), true) // which owner will want more is not known
+	return append(make([]kind, n), kind{contained: true}) // which owner will want more is not known
 }
 
 // warm starts a few supervisors, so that the first attempts need not wait.
 func (h *Handler) warm() {
-	for _, contained := range h.kinds() {
-		s, err := h.spawn(contained)
+	for _, k := range h.kinds() {
+		s, err := h.spawn(k)
 		if err != nil {
 			return // Start will meet the same and say so
 		}

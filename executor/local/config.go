@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 )
@@ -29,6 +30,9 @@ type Config struct {
 	// is the broker's own or, for root, nobody; the broker's folder is hidden in any case.
 	Contain Whom
 	Sandbox sandbox.Plan
+	// Foreign is the network of other sites' tasks in sandboxes whose jobs ask for one; in
+	// a sandbox the others have none.
+	Foreign executor.Network
 }
 
 // Validate names the first thing that cannot work.

@@ -30,14 +30,15 @@ const nobody = 65534
 
 // containment is what the handler knows of its sandboxes.
 type containment struct {
-	whom Whom
-	plan sandbox.Plan
-	why  error // why no sandbox can be made here, nil = one can
+	whom    Whom
+	plan    sandbox.Plan     // of a task without a network
+	why     error            // why no sandbox can be made here, nil = one can
+	foreign executor.Network // what the site gives other sites' tasks
 }
 
 // findContainment completes the plan, and tries it.
 func findContainment(cfg Config) containment {
-	c := containment{whom: cfg.Contain, plan: cfg.Sandbox}
+	c := containment{whom: cfg.Contain, plan: cfg.Sandbox, foreign: cfg.Foreign}
 	if c.whom == ContainNobody {
 		return c
 	}
@@ -103,7 +104,7 @@ func (c *containment) try(cfg Config) error {
 		return err
 	}
 	cmd := exec.Command(cfg.Executable, superviseVerb, "-sandbox", "-try")
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, append(supervisorEnv(), c.planEntry()), c.plan.Attributes()
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, append(supervisorEnv(), planEntry(c.plan)), c.plan.Attributes()
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err = cmd.Run(); err == nil {
@@ -116,8 +117,8 @@ func (c *containment) try(cfg Config) error {
 	return fmt.Errorf("start a process in namespaces of its own (may users make user namespaces here?): %w", err)
 }
 
-// planEntry is the plan as an entry of a supervisor's environment.
-func (c *containment) planEntry() string { return planVar + "=" + c.plan.Encode() }
+// planEntry is a plan as an entry of a supervisor's environment.
+func planEntry(p sandbox.Plan) string { return planVar + "=" + p.Encode() }
 
 // status is one line for people.
 func (c *containment) status(g *cgroups) string {
@@ -128,7 +129,7 @@ func (c *containment) status(g *cgroups) string {
 	case c.why != nil:
 		return whose + " are refused, no sandbox can be made: " + c.why.Error()
 	}
-	s := whose + " run in sandboxes"
+	s := whose + " run in sandboxes, " + c.networkStatus()
 	if c.plan.Become {
 		s += fmt.Sprintf(" as user %d, not as root", c.plan.UID)
 		if g.v2 {

@@ -77,12 +77,12 @@ func hasFolder(work string, served bool) error {
 
 // takeIdle takes the idle supervisor that served last, of a kind and, in a sandbox, of
 // the owner's, else of nobody's; nil = none.
-func (h *Handler) takeIdle(contained bool, owner string) *slot {
+func (h *Handler) takeIdle(k kind, owner string) *slot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := -1
 	for i, s := range h.idle {
-		fits := s.contained == contained && (s.owner == "" || s.owner == owner)
+		fits := s.kind == k && (s.owner == "" || s.owner == owner)
 		if fits && (found < 0 || s.owner != "" || h.idle[found].owner == "") {
 			found = i
 		}
@@ -97,9 +97,9 @@ func (h *Handler) takeIdle(contained bool, owner string) *slot {
 
 // warmest takes an idle supervisor whose folder is there, nil = none. The others
 // are let go. The slot is nobody else's until it is assigned.
-func (h *Handler) warmest(contained bool, owner string) *slot {
+func (h *Handler) warmest(k kind, owner string) *slot {
 	for {
-		s := h.takeIdle(contained, owner)
+		s := h.takeIdle(k, owner)
 		if s == nil {
 			return nil
 		}

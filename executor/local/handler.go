@@ -106,6 +106,7 @@ func (h *Handler) Capacity() []executor.Machine {
 		Name:      machineName,
 		Resources: executor.Resources{MilliCPU: int64(h.cfg.Cores) * 1000, MemMiB: h.cfg.MemMiB},
 		Runs:      executor.RunsCommands,
+		Network:   h.contain.network(),
 	}}
 }
 

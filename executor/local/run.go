@@ -74,13 +74,13 @@ func (h *Handler) handOver(w *work) error {
 
 // slotFor takes a warm supervisor, or starts one.
 func (h *Handler) slotFor(w *work) (*slot, error) {
-	contained := h.contains(w.Task)
-	for s := h.warmest(contained, w.Task.Owner); s != nil; s = h.warmest(contained, w.Task.Owner) {
+	k := h.kindFor(w.Task)
+	for s := h.warmest(k, w.Task.Owner); s != nil; s = h.warmest(k, w.Task.Owner) {
 		if h.assign(s, w) {
 			return s, nil
 		}
 	}
-	s, err := h.spawn(contained)
+	s, err := h.spawn(k)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -43,9 +44,10 @@ type slot struct {
 	dead bool
 	// sick is why the supervisor said that it begins nothing any more. Guarded by Handler.mu.
 	sick string
-	// contained: in a sandbox, which serves one owner's tasks only, "" = nobody's yet.
-	contained bool
-	owner     string // guarded by Handler.mu
+	kind
+	// owner is the only one whose tasks a sandbox serves, "" = nobody's yet. Guarded by
+	// Handler.mu.
+	owner string
 	// served: it has ended an attempt, so all of its folder was made.
 	served bool
 }
@@ -80,14 +82,14 @@ func (s *slot) record(l line) (end int64, n int, err error) {
 func (s *slot) workMark() string { return watchdog.WorkdirVar + "=" + filepath.Join(s.dir, "work") }
 
 // spawn starts a supervisor in a new slot.
-func (h *Handler) spawn(contained bool) (*slot, error) {
+func (h *Handler) spawn(k kind) (*slot, error) {
 	h.mu.Lock()
 	h.nslot++
 	// Unique across lives of the broker and boots of the machine.
 	name := strconv.FormatInt(nowUnix(), 36) + "-" + strconv.Itoa(h.nslot)
 	h.mu.Unlock()
 	s := slotIn(h.cfg.Dir, name)
-	s.contained = contained
+	s.kind = k
 	if err := h.makeFolder(s); err != nil {
 		return nil, fmt.Errorf("make slot: %w", err)
 	}
@@ -149,6 +151,7 @@ func (h *Handler) launch(s *slot) (err error) {
 const superviseVerb = "supervise"
 
 func (h *Handler) exec(s *slot, files []*os.File) error {
+	var plan sandbox.Plan
 	args := []string{superviseVerb}
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if s.contained {
@@ -160,14 +163,15 @@ func (h *Handler) exec(s *slot, files []*os.File) error {
 			defer groups.Close()
 			files = append(files, groups)
 		}
-		attr, args = h.contain.plan.Attributes(), append(append(args, "-sandbox"), named...)
+		plan = h.contain.planOf(s.kind)
+		attr, args = plan.Attributes(), append(append(args, "-sandbox"), named...)
 	} else {
 		args = append(args, h.groups.arguments(s.name)...)
 	}
 	cmd := exec.Command(h.cfg.Executable, args...)
 	cmd.Dir, cmd.ExtraFiles, cmd.Stderr, cmd.Env, cmd.SysProcAttr = s.dir, files, h.stderr, supervisorEnv(), attr
 	if s.contained {
-		cmd.Env = append(cmd.Env, h.contain.planEntry())
+		cmd.Env = append(cmd.Env, planEntry(plan))
 	}
 	if err := cmd.Start(); err != nil {
 		return err

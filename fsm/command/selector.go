@@ -25,6 +25,9 @@ func (r *Selector) Accepts(value string, present bool) bool {
 	return (present && (len(r.Values) == 0 || r.has(value))) != r.Not
 }
 
+// Admits reports whether a machine with these labels qualifies.
+func (r *Selector) Admits(labels Pairs) bool { return r.Accepts(labels.Get(r.Key)) }
+
 // has reports whether a value is one of the selector's. Most selectors have one or two.
 func (r *Selector) has(value string) bool {
 	if len(r.Values) <= 2 {

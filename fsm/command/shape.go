@@ -86,7 +86,7 @@ func (h *Shape) Admits(labels Pairs) bool {
 func (h *Shape) Unmet(labels Pairs) (n int) {
 	for i := range h.Rules {
 		r := &h.Rules[i]
-		if value, ok := labels.Get(r.Key); !r.Accepts(value, ok) {
+		if !r.Admits(labels) {
 			n++
 		}
 	}
@@ -100,6 +100,8 @@ func (h *Shape) Lacking(labels Pairs) (lacks []string) {
 		value, ok := labels.Get(r.Key)
 		switch {
 		case r.Accepts(value, ok):
+		case r.Key == NetworkLabel:
+			lacks = append(lacks, "a network for others' tasks (sandbox.network)")
 		case ok:
 			lacks = append(lacks, fmt.Sprintf("%s (it has %s=%s)", r, r.Key, value))
 		default:

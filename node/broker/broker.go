@@ -136,7 +136,7 @@ func New(cfg Config) (*Broker, error) {
 			return nil, fmt.Errorf("configure broker: labels of handler %s: %w", name, err)
 		}
 		b.runner.handlers[name] = h
-		b.core.AddHandler(name, bounds.GuardOf(h), core.Terms{Labels: labels, Tasks: t.Tasks})
+		b.core.AddHandler(name, bounds.GuardOf(h), core.Terms{Labels: labels, Tasks: t.Tasks, Site: cfg.Site})
 	}
 	return b, nil
 }

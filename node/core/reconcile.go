@@ -107,7 +107,7 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 // mayBegin reports whether a task can be started here now, and sets how long it may live.
 // If not, it has declined the task, or will examine it again once its bound is declared.
 func (c *Core) mayBegin(rec *attempts.Record, task *executor.Task, as fsm.Assignment, s StateReader) bool {
-	if why := c.machines.Unfit(as.Machine, task.Image != ""); why != "" {
+	if why := c.machines.Unfit(task, as.Job.Site != c.site); why != "" {
 		c.decline(as, trouble.DeclinedUnfit, why)
 		return false
 	}

@@ -42,6 +42,8 @@ func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
 		return fmt.Sprintf("too small: even empty, %s would be short of %s", x.Machine, x.Short)
 	case fsm.HinderedLabels:
 		return fmt.Sprintf("no machine with the labels wanted: %s lacks %s", x.Machine, x.Lacks)
+	case fsm.HinderedNetwork:
+		return "the job needs a network, which it does not give to others' tasks (its sandbox.network)"
 	case fsm.HinderedKind:
 		return "its machines run the other kind of task: an image is needed, or none may be named"
 	case fsm.HinderedClosed:

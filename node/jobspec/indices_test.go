@@ -79,7 +79,7 @@ func TestSpecsWithIndices(t *testing.T) {
 		if err != nil || s.Count != 23 || s.Indices.String() != "3,17,40-60" {
 			t.Fatalf("%s: %+v, %v", text, s, err)
 		}
-		js := s.JobSpec(1, 2)
+		js := s.JobSpec("a", 1, 2)
 		if back, err := SpecOf(js); err != nil || fmt.Sprint(back) != fmt.Sprint(s) {
 			t.Errorf("%s: through the state %+v, %v", text, back, err)
 		}

@@ -6,7 +6,7 @@ func TestMatchName(t *testing.T) {
 	payload := func(name string, labels map[string]string) []byte {
 		s := DefaultSpec()
 		s.Name, s.Labels, s.Command = name, labels, []string{"name"}
-		return s.JobSpec(1, 0).Payload
+		return s.JobSpec("a", 1, 0).Payload
 	}
 	for _, c := range []struct {
 		payload []byte

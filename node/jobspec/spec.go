@@ -31,6 +31,8 @@ type Spec struct {
 	// Selectors must all be satisfied by a machine's labels. Each is written as command.Selector
 	// writes it; they are sorted and unique.
 	Selectors []string
+	// Network: the tasks need one. At other sites they run only where others' tasks have one.
+	Network bool
 }
 
 // SpecResources is what each task of the job needs.
@@ -67,7 +69,7 @@ func (r SpecRetry) LossName() string { return onLossNames[r.OnLoss] }
 
 // JobSpec returns the job as the state machine sees it, under its owner's number. createdMs is the
 // time in unix milliseconds, for people to read.
-func (s Spec) JobSpec(num uint64, createdMs int64) command.JobSpec {
+func (s Spec) JobSpec(owner string, num uint64, createdMs int64) command.JobSpec {
 	return command.JobSpec{
 		Num: num, Count: s.Count,
 		Need: command.Resources{
@@ -76,14 +78,24 @@ func (s Spec) JobSpec(num uint64, createdMs int64) command.JobSpec {
 		Image: s.Image != "", TimeoutMs: s.Timeout.Milliseconds(),
 		MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.OnLoss, Priority: s.Priority,
 		Only: slices.Clone(s.Sites.Only), Not: slices.Clone(s.Sites.Not),
-		Selectors: slices.Clone(s.Selectors), CreatedMs: createdMs, Payload: s.appendPayload(nil),
+		Selectors: s.allSelectors(owner), CreatedMs: createdMs, Payload: s.appendPayload(nil),
 	}
+}
+
+// allSelectors returns the job's selectors and, if it needs a network, the one that says so to the state.
+func (s Spec) allSelectors(owner string) []string {
+	list := slices.Clone(s.Selectors)
+	if s.Network {
+		list = append(list, command.NetworkSelector(owner))
+		slices.Sort(list)
+	}
+	return list
 }
 
 // Meaning returns a hash of everything that the spec says, defaults included. It is equal for two
 // documents that differ only in whitespace, order or defaults that one of them spells out.
 func (s Spec) Meaning() [32]byte {
-	submit := command.Submit{Jobs: []command.JobSpec{s.JobSpec(0, 0)}}
+	submit := command.Submit{Jobs: []command.JobSpec{s.JobSpec("", 0, 0)}}
 	return sha256.Sum256(command.Append(nil, command.Command{Body: &submit}))
 }
 
@@ -105,7 +117,10 @@ func SpecOf(js command.JobSpec) (Spec, error) {
 	s.Resources = SpecResources{CPU: js.Need.MilliCPU / 1000, Memory: js.Need.MemMiB, GPU: js.Need.GPU}
 	s.Retry = SpecRetry{MaxAttempts: js.MaxAttempts, OnLoss: js.OnLoss}
 	s.Sites = SpecSites{Only: slices.Clone(js.Only), Not: slices.Clone(js.Not)}
-	s.Selectors = slices.Clone(js.Selectors)
+	s.Selectors = slices.DeleteFunc(slices.Clone(js.Selectors), command.IsNetworkSelector)
+	if len(s.Selectors) == 0 {
+		s.Selectors = nil
+	}
 	return s, nil
 }
 
@@ -189,6 +204,10 @@ func (s Spec) appendPayload(b []byte) []byte {
 	if len(s.Env) > 0 {
 		field("env")
 		b = appendMap(b, s.Env)
+	}
+	if s.Network {
+		field("network")
+		b = append(b, "true"...)
 	}
 	return append(b, '}')
 }

@@ -77,6 +77,10 @@ func (p *specParser) check() error {
 			return &SpecError{Field: "sites", Value: quoted(site), Reason: "must not name a site in both only and not"}
 		}
 	}
+	if s.Network && len(s.Selectors) == command.MaxSelectors {
+		return &SpecError{Field: "selectors", Reason: fmt.Sprintf(
+			"has %d selectors; at most %d beside network, which counts as one", len(s.Selectors), command.MaxSelectors-1)}
+	}
 	return p.checkSize()
 }
 

@@ -89,7 +89,7 @@ func (p *specParser) document() error {
 var (
 	jobFields = [...]string{
 		"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels",
-		"sites", "selectors", "indices",
+		"sites", "selectors", "indices", "network",
 	}
 	resourceFields = [...]string{"cpu", "memory", "gpu"}
 	retryFields    = [...]string{"max_attempts", "on_loss"}
@@ -151,6 +151,8 @@ func (p *specParser) field(key string) error {
 		return p.selectors(key)
 	case "indices":
 		return p.indices(key)
+	case "network":
+		return p.boolean(key, &s.Network)
 	default:
 		return p.nested(key, p.site)
 	}
@@ -369,6 +371,21 @@ func (p *specParser) memory(name string) error {
 	return nil
 }
 
+// boolean reads true or false.
+func (p *specParser) boolean(name string, to *bool) error {
+	if p.null() {
+		return nil
+	}
+	for word, value := range map[string]bool{"true": true, "false": false} {
+		if p.peek(); strings.HasPrefix(p.src[p.pos:], word) {
+			p.pos += len(word)
+			*to = value
+			return nil
+		}
+	}
+	return p.wrong(name, "true or false")
+}
+
 func (p *specParser) onLoss(name string) error {
 	text := onLossNames[command.Fenced]
 	if err := p.text(name, &text); err != nil {
@@ -433,6 +450,9 @@ func (p *specParser) selectors(name string) error {
 		(*to)[i] = r.String()
 	}
 	slices.Sort(*to)
+	if slices.ContainsFunc(*to, command.IsNetworkSelector) {
+		return &SpecError{Field: name, Reason: "must not name " + command.NetworkLabel + `: say "network": true instead`}
+	}
 	if *to = slices.Compact(*to); len(*to) > command.MaxSelectors {
 		return &SpecError{
 			Field:  name,

@@ -15,7 +15,7 @@ const fullSpec = `{"name":"render","command":["sh","-c","echo \"hi\" é\n"],"ima
 	`"count":3,"timeout":"1h","resources":{"cpu":2,"memory":"256Mi","gpu":1},` +
 	`"retry":{"max_attempts":4,"on_loss":"never"},"priority":-7,"labels":{"team":"a","k/x":""},` +
 	`"sites":{"only":["site-2","site-1","site-2"],"not":["site-9"]},` +
-	`"selectors":["zone in (b, a)","gpu","!old","gpu"]}`
+	`"selectors":["zone in (b, a)","gpu","!old","gpu"],"network":true}`
 
 func TestParseSpecDefaults(t *testing.T) {
 	want := DefaultSpec()
@@ -49,7 +49,7 @@ func TestParseSpecFull(t *testing.T) {
 		Retry:     SpecRetry{MaxAttempts: 4, OnLoss: command.Never}, Priority: -7,
 		Labels:    map[string]string{"team": "a", "k/x": ""},
 		Sites:     SpecSites{Only: []string{"site-1", "site-2"}, Not: []string{"site-9"}},
-		Selectors: []string{"!old", "gpu", "zone in (a,b)"},
+		Selectors: []string{"!old", "gpu", "zone in (a,b)"}, Network: true,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
@@ -149,6 +149,10 @@ func TestParseSpecRefuses(t *testing.T) {
 		{`{"command":["a"],"selectors":"gpu"}`, "selectors", false},
 		{`{"command":["a"],"selectors":[1]}`, "selectors", false},
 		{`{"command":["a"],"selectors":["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"]}`, "selectors", false},
+		{`{"command":["a"],"network":"outbound"}`, "network", false},
+		{`{"command":["a"],"network":truex}`, "body", true},
+		{`{"command":["a"],"selectors":["cloudshare/network=all.host"]}`, "selectors", false},
+		{`{"command":["a"],"network":true,"selectors":["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p"]}`, "selectors", false},
 		{`{"command":["` + strings.Repeat("x", 1<<20) + `"]}`, "body", false},
 	}
 	for _, c := range cases {
@@ -197,12 +201,12 @@ func TestSpecOverTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	js := spec.JobSpec(42, 1000)
+	js := spec.JobSpec("a", 42, 1000)
 	if js.Num != 42 || js.CreatedMs != 1000 || js.Need.MilliCPU != 2000 || js.TimeoutMs != 3600_000 {
 		t.Errorf("JobSpec = %+v", js)
 	}
 	const payload = `{"labels":{"k/x":"","team":"a"},"name":"render","command":["sh","-c","echo \"hi\" é\u000a"],` +
-		`"image":"img:1","env":{"A":"1","B":"x=y"}}`
+		`"image":"img:1","env":{"A":"1","B":"x=y"},"network":true}`
 	if string(js.Payload) != payload {
 		t.Errorf("payload\n got %s\nwant %s", js.Payload, payload)
 	}
@@ -218,9 +222,9 @@ func TestSpecOverTheWire(t *testing.T) {
 
 func TestMatchLabels(t *testing.T) {
 	spec := DefaultSpec()
-	bare := spec.JobSpec(1, 0).Payload
+	bare := spec.JobSpec("a", 1, 0).Payload
 	spec.Labels = map[string]string{"a": "1", "b": `x"y`}
-	payload := spec.JobSpec(1, 0).Payload
+	payload := spec.JobSpec("a", 1, 0).Payload
 	for _, c := range []struct {
 		payload []byte
 		want    map[string]string
@@ -247,7 +251,7 @@ func TestMatchLabels(t *testing.T) {
 func FuzzParseSpec(f *testing.F) {
 	for _, seed := range []string{
 		fullSpec, `{"image":"[::1]:5/a_b:t@sha256:0"}`, `{"command":["a"]}`,
-		`{"command":["\ud83d\ude00"],"timeout":"1us"}`, `[1,{"a":null}]`, `{"a`, "\xff",
+		`{"command":["\ud83d\ude00"],"timeout":"1us"}`, `{"command":["a"],"network":true,"selectors":["z"]}`, `[1,{"a":null}]`, `{"a`, "\xff",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -266,7 +270,7 @@ func FuzzParseSpec(f *testing.F) {
 		if !json.Valid(data) {
 			t.Fatalf("accepted what is not JSON: %q", data)
 		}
-		js := spec.JobSpec(7, 1)
+		js := spec.JobSpec("a", 7, 1)
 		if err := js.Validate(); err != nil {
 			t.Fatalf("the state refuses an accepted job: %v", err)
 		}
@@ -333,7 +337,7 @@ func TestMeaningOfSpecs(t *testing.T) {
 		`"name":"n"`, `"image":"i"`, `"env":{"A":"12"}`, `"env":{"A":"1","B":""}`, `"count":2`, `"timeout":"1s"`,
 		`"resources":{"cpu":2}`, `"resources":{"memory":"1Gi"}`, `"resources":{"gpu":1}`,
 		`"retry":{"max_attempts":2}`, `"retry":{"on_loss":"never"}`, `"priority":1`, `"labels":{"a":"b"}`,
-		`"sites":{"only":["a"]}`, `"sites":{"not":["a"]}`, `"selectors":["gpu"]`,
+		`"sites":{"only":["a"]}`, `"sites":{"not":["a"]}`, `"selectors":["gpu"]`, `"network":true`,
 	} {
 		m := meaning(`{"command":["a"],` + other + `}`)
 		if before, twice := seen[m]; twice {

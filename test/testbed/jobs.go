@@ -23,6 +23,7 @@ type Spec struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 	Sites     *Where            `json:"sites,omitempty"`
 	Selectors []string          `json:"selectors,omitempty"`
+	Network   bool              `json:"network,omitempty"`
 }
 
 // Resources of one task.

@@ -31,7 +31,7 @@ func (j *Rule) shown(job node.Job, sight node.Sight) node.Job {
 		return job
 	}
 	spec := jobspec.DefaultSpec()
-	spec.Count, spec.Resources = job.Spec.Count, job.Spec.Resources
+	spec.Count, spec.Resources, spec.Network = job.Spec.Count, job.Spec.Resources, job.Spec.Network
 	job.Spec, job.Outline = spec, true
 	return job
 }

@@ -9,6 +9,7 @@ type Spec struct {
 	Env             []string     // NAME=VALUE, before the image's
 	Healthcheck     *Healthcheck `json:",omitempty"` // nil = the image's own
 	User            string       `json:",omitempty"` // "" = the image's own
+	WorkingDir      string       `json:",omitempty"` // likewise
 	Labels          map[string]string
 	NetworkDisabled bool   `json:",omitempty"`
 	StopSignal      string `json:",omitempty"` // by which the engine stops it; "" = the image's, or TERM

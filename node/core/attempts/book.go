@@ -50,7 +50,7 @@ func (b *Book) TaskOf(rec Record, owner string, timeoutMs int64, payload []byte)
 	if err != nil {
 		return task, fmt.Errorf("unreadable job: %w", err)
 	}
-	task.Command, task.Image, task.Env = spec.Command, spec.Image, spec.Env
+	task.Command, task.Image, task.Env, task.Network = spec.Command, spec.Image, spec.Env, spec.Network
 	if spec.Indices.Len() > rec.ID.Task {
 		if task.Env == nil {
 			task.Env = map[string]string{}

@@ -37,7 +37,7 @@ func TestMemoryGivesCopies(t *testing.T) {
 	payloadOf := func(command string) []byte {
 		spec := jobspec.DefaultSpec()
 		spec.Command, spec.Env = []string{command}, map[string]string{"COLOR": command}
-		return spec.JobSpec(1, 0).Payload
+		return spec.JobSpec("a", 1, 0).Payload
 	}
 	var m Memory
 	for range 2 {

@@ -104,10 +104,15 @@ func (s *Set) NoRoom(as *fsm.Assignment) (class trouble.DeclineClass, why string
 	return class, ""
 }
 
-// Unfit returns why a machine runs no tasks with, or without, an image; "" if it does.
-func (s *Set) Unfit(machine string, image bool) string {
-	if m := s.byName[machine]; !m.takes(image) {
-		return fmt.Sprintf("machine %s runs %s only now", machine, runsOf(m.Machine))
+// Unfit returns why a machine does not run such a task, foreign or the site's own; "" if
+// it does. The state has matched both; the machine may be another one since.
+func (s *Set) Unfit(t *executor.Task, foreign bool) string {
+	m := s.byName[t.Machine]
+	switch {
+	case !m.takes(t.Image != ""):
+		return fmt.Sprintf("machine %s runs %s only now", t.Machine, runsOf(m.Machine))
+	case foreign && t.Network && m.Network == executor.NetworkNone:
+		return fmt.Sprintf("machine %s gives other sites' tasks no network (sandbox.network)", t.Machine)
 	}
 	return ""
 }

@@ -11,6 +11,9 @@ import (
 type Terms struct {
 	Labels command.Labels
 	Tasks  int64 // 0 = no bound
+	// Site, if any, has each machine say whose tasks have a network there: this site's,
+	// or everybody's.
+	Site string
 }
 
 // machine is what a handler has, on its terms.
@@ -27,12 +30,13 @@ type machine struct {
 func (t Terms) onTerms(handler string, list []executor.Machine) []machine {
 	out := make([]machine, len(list))
 	n := int64(len(list))
-	kinds := map[string]command.Labels{"": t.Labels}
+	kinds := map[kind]command.Labels{}
 	for i, m := range list {
-		if _, met := kinds[m.Labels]; !met {
-			kinds[m.Labels] = t.merge(command.Labels(m.Labels))
+		k := kind{m.Labels, m.Network}
+		if _, met := kinds[k]; !met {
+			kinds[k] = t.merge(k)
 		}
-		out[i] = machine{Machine: m, handler: handler, labels: kinds[m.Labels]}
+		out[i] = machine{Machine: m, handler: handler, labels: kinds[k]}
 		if t.Tasks > 0 {
 			out[i].limited, out[i].slots = true, t.Tasks/n
 			if int64(i) < t.Tasks%n {
@@ -43,16 +47,39 @@ func (t Terms) onTerms(handler string, list []executor.Machine) []machine {
 	return out
 }
 
-// merge adds those that a handler knows of a machine to the terms' labels, which win;
-// none if that is more than may be.
-func (t Terms) merge(known command.Labels) command.Labels {
-	all := maps.Collect(known.All())
-	maps.Insert(all, t.Labels.All())
-	labels, err := command.LabelsOf(all)
-	if err != nil {
-		return t.Labels
+// kind is what a handler itself says of machines.
+type kind struct {
+	labels  string
+	network executor.Network
+}
+
+// merge adds what a handler knows of machines to the terms' labels, which win over its
+// labels; of these none if that is more than may be.
+func (t Terms) merge(k kind) command.Labels {
+	own := maps.Collect(t.Labels.All())
+	if t.Site != "" {
+		own[command.NetworkLabel] = t.networkOf(k.network)
 	}
-	return labels
+	all := maps.Collect(command.Labels(k.labels).All())
+	maps.Copy(all, own)
+	for _, set := range []map[string]string{all, own} {
+		if labels, err := command.LabelsOf(set); err == nil {
+			return labels
+		}
+	}
+	return t.Labels
+}
+
+// networkOf returns whose tasks have a network where others' have this one.
+func (t Terms) networkOf(n executor.Network) string {
+	switch n {
+	case executor.NetworkOutbound:
+		return command.NetworkOutbound
+	case executor.NetworkHost:
+		return command.NetworkHost
+	case executor.NetworkNone:
+	}
+	return t.Site
 }
 
 // runsOf returns which tasks a machine runs, as the order knows it: both packages

@@ -31,6 +31,26 @@ func TestLabelsOfMachines(t *testing.T) {
 	}
 }
 
+// TestNetworkLabel: the label of the network stands whatever else is said, and is the broker's.
+func TestNetworkLabel(t *testing.T) {
+	many := make([]string, command.MaxLabels)
+	for i := range many {
+		many[i] = fmt.Sprintf("k%02d=v", i)
+	}
+	terms := Terms{Labels: "gpu=a100", Site: "a"}
+	for want, m := range map[command.Labels]executor.Machine{
+		"cloudshare/network=a,gpu=a100":                   {},
+		"cloudshare/network=all.outbound,gpu=a100":        {Network: executor.NetworkOutbound, Labels: strings.Join(many, ",")},
+		"cloudshare/network=all.host,gpu=a100,zone=z1":    {Network: executor.NetworkHost, Labels: "zone=z1"},
+		"cloudshare/network=a,gpu=a100,zone=z2":           {Labels: "cloudshare/network=all.host,zone=z2"},
+		"cloudshare/network=all.outbound,gpu=a100,zone=z": {Network: executor.NetworkOutbound, Labels: "zone=z"},
+	} {
+		if got := terms.onTerms("kube", []executor.Machine{m})[0].labels; got != want {
+			t.Errorf("%+v: %q, want %q", m, got, want)
+		}
+	}
+}
+
 // TestTasksAreShared: the tasks of a handler with several machines.
 func TestTasksAreShared(t *testing.T) {
 	list := []executor.Machine{{Name: "m1"}, {Name: "m2"}, {Name: "m3"}}

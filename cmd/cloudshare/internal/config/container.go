@@ -17,7 +17,7 @@ type ContainerConfig struct {
 	Memory       string   `koanf:"memory" doc:"memory for containers, such as 8Gi; 0 = all"`
 	Images       []string `koanf:"images" doc:"images that may run, by patterns of names with their registry, such as docker.io/library/*; empty = all"`
 	Pull         string   `koanf:"pull" doc:"fetch images: if-missing or never"`
-	Network      string   `koanf:"network" doc:"the engine's name of the network of containers, none for none; empty = the engine's default"`
+	Network      string   `koanf:"network" doc:"the engine's name of the network of this site's own containers, none for none; empty = the engine's default; of other sites' see sandbox.network"`
 	ReadOnly     bool     `koanf:"read_only" doc:"images' files cannot be changed; /tmp is in memory"`
 	User         string   `koanf:"user" doc:"USER or USER:GROUP of tasks in containers; empty = the image's own"`
 	Pids         int      `koanf:"pids" doc:"processes and threads of one container"`
@@ -71,7 +71,8 @@ func (c Config) ForContainer(federation string) container.Config {
 		Keeping: c.keeping("container"), Engine: k.Engine, Federation: federation,
 		Cores: k.Cores, MemMiB: mem, Pids: int64(k.Pids),
 		Images:  container.Images{Allow: k.Images, Pull: container.Pull(k.Pull)},
-		Network: k.Network, ReadOnly: k.ReadOnly, User: k.User, CapAdd: k.CapAdd, Mounts: k.Mounts,
+		Network: k.Network, Foreign: c.foreignNetwork(),
+		ReadOnly: k.ReadOnly, User: k.User, CapAdd: k.CapAdd, Mounts: k.Mounts,
 		CgroupParent: k.CgroupParent,
 	}
 	if out.Cores == 0 {

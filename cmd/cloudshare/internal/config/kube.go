@@ -84,7 +84,7 @@ func (c Config) ForKube(federation string) kube.Config {
 		PrivateDir: k.PrivateDir, ScratchMiB: scratch, Mounts: k.Mounts, GPUResource: k.GPU,
 		StartLimit: k.StartLimit, ControlLag: k.ControlLag, NodeLag: k.NodeLag, JobTTL: k.JobTTL,
 		NodeSelector: k.NodeSelector, NodeLabels: k.NodeLabels, Tolerations: k.Tolerations,
-		Watchdog: kube.Watchdog(k.Watchdog),
+		Watchdog: kube.Watchdog(k.Watchdog), Foreign: c.foreignNetwork(),
 	}
 	if k.Threshold == 0 {
 		out.Threshold = -1

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/local"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 )
@@ -13,7 +14,7 @@ import (
 type SandboxConfig struct {
 	Tasks     string   `koanf:"tasks" doc:"whose bare commands run in a sandbox: foreign (other sites'), all (this site's, too) or off: strangers' commands then have all rights of the broker"`
 	Share     []string `koanf:"share" doc:"folders that tasks in a sandbox see writable at the same path, such as data sets and scratch"`
-	Network   string   `koanf:"network" doc:"network of tasks in a sandbox: none (loopback of their own) or host (this machine's, with all that it reaches)"`
+	Network   string   `koanf:"network" doc:"network of other sites' tasks whose jobs ask for one, in sandboxes, containers and pods: none, outbound (out to the world, not to this machine) or host (what this site's own have); the others have none"`
 	Processes int      `koanf:"processes" doc:"processes and threads of a task in a sandbox at most; 0 = no bound but the machine's"`
 }
 
@@ -22,13 +23,10 @@ const (
 	SandboxForeign = "foreign"
 	SandboxAll     = "all"
 	SandboxOff     = "off"
-
-	networkNone = "none"
-	networkHost = "host"
 )
 
 func defaultSandbox() SandboxConfig {
-	return SandboxConfig{Tasks: SandboxForeign, Share: []string{}, Network: networkNone, Processes: 4096}
+	return SandboxConfig{Tasks: SandboxForeign, Share: []string{}, Network: executor.NetworkNone.String(), Processes: 4096}
 }
 
 // leastProcesses are those of the process that watches a task, and a few.
@@ -37,11 +35,12 @@ const leastProcesses = 32
 // checkSandbox checks how bare commands are contained.
 func (c Config) checkSandbox() error {
 	s := c.Sandbox
+	_, isNetwork := executor.ParseNetwork(s.Network)
 	switch {
 	case !slices.Contains([]string{SandboxForeign, SandboxAll, SandboxOff}, s.Tasks):
 		return cli.Usage("sandbox.tasks %q: must be foreign, all or off", s.Tasks)
-	case s.Network != networkNone && s.Network != networkHost:
-		return cli.Usage("sandbox.network %q: must be none or host", s.Network)
+	case !isNetwork:
+		return cli.Usage("sandbox.network %q: must be none, outbound or host", s.Network)
 	case s.Processes < 0 || s.Processes > 0 && s.Processes < leastProcesses:
 		return cli.Usage("sandbox.processes %d: must be %d or more, or 0 for no bound", s.Processes, leastProcesses)
 	}
@@ -57,12 +56,18 @@ func (c Config) checkSandbox() error {
 func (c Config) sandboxPlan() sandbox.Plan {
 	p := sandbox.Plan{
 		Share: c.Sandbox.Share, Hide: []string{"/etc/cloudshare"},
-		HostNetwork: c.Sandbox.Network == networkHost, Processes: uint64(max(c.Sandbox.Processes, 0)),
+		Processes: uint64(max(c.Sandbox.Processes, 0)),
 	}
 	if dir, err := filepath.Abs(c.DataDir); err == nil {
 		p.Hide = append(p.Hide, dir)
 	}
 	return p
+}
+
+// foreignNetwork is what other sites' tasks have, by all handlers.
+func (c Config) foreignNetwork() executor.Network {
+	n, _ := executor.ParseNetwork(c.Sandbox.Network) // checkSandbox has seen it
+	return n
 }
 
 // contained says whose tasks run in a sandbox.

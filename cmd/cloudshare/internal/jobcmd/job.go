@@ -131,6 +131,9 @@ func showSpec(w io.Writer, s wire.Spec) {
 	said("only at", strings.Join(s.Sites.Only, ", "))
 	said("not at", strings.Join(s.Sites.Not, ", "))
 	said("machines with", strings.Join(s.Selectors, ", "))
+	if s.Network {
+		cli.Row(w, "network", "needed")
+	}
 }
 
 // orNone returns a text, or what stands for none.

@@ -86,6 +86,7 @@ func specFlags(f *pflag.FlagSet) {
 	f.StringSlice("only", nil, "run on these `SITES` only")
 	f.StringSlice("not", nil, "never run on these `SITES`")
 	f.StringArray("select", nil, "run on machines with such labels only: `SELECTOR`, e.g. gpu=a100, gpu!=v100, 'zone in (a,b)', gpu or !gpu (may be repeated)")
+	f.Bool("network", false, "the tasks need a network: they run at home, or where other sites' tasks have one")
 }
 
 // specPaths are where the flags stand in a job's JSON.
@@ -94,6 +95,7 @@ var specPaths = map[string]string{
 	"cpu": "resources.cpu", "memory": "resources.memory", "gpu": "resources.gpu",
 	"max-attempts": "retry.max_attempts", "on-loss": "retry.on_loss", "priority": "priority",
 	"label": "labels", "only": "sites.only", "not": "sites.not", "select": "selectors",
+	"network": "network",
 }
 
 // specOf builds a job's JSON of the flags given; the broker knows the defaults
@@ -138,6 +140,8 @@ func flagValue(f *pflag.FlagSet, flag *pflag.Flag) (any, error) {
 	switch flag.Value.Type() {
 	case "int64":
 		return f.GetInt64(flag.Name)
+	case "bool":
+		return f.GetBool(flag.Name)
 	case "stringSlice":
 		return f.GetStringSlice(flag.Name)
 	case "stringArray":

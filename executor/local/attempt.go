@@ -67,13 +67,24 @@ func (a *attempt) run() executor.Result {
 	a.word, a.tell = a.recordLater(line{Run: &begun{Name: a.name, Pid: a.Pid, At: a.started}}), a.began+tellAfter
 	a.watchTask()
 	r := executor.Result{Cause: executor.Exited, Started: a.started, Run: time.Duration(executor.Boottime() - a.began)}
-	a.ReapAll(func() { // not by its group: that number may be another's by now
-		a.group.killAll()
-		a.signalAll(unix.SIGKILL)
-	})
+	a.ReapAll(a.killAll) // not by its process group: that number may be another's by now
 	unix.Close(a.child)
-	a.plan.Explain(&r, a.Task, watchdog.End{Status: a.Status, Why: a.why, OOM: a.group.oomKilled()})
+	end := watchdog.End{Status: a.Status, Why: a.why, OOM: a.group.oomKilled(), MemMiB: a.memLimit()}
+	a.plan.Explain(&r, a.Task, end)
 	return r
+}
+
+// leastShare is the least limit of memory of a task that asks for none, in MiB: it must start.
+const leastShare = 64
+
+// memLimit returns the attempt's limit of memory in MiB, 0 = none: what it asked for, else in a
+// sandbox a share of the site's memory by its cores.
+func (a *attempt) memLimit() int64 {
+	need := a.Task.Need
+	if need.MemMiB > 0 || a.share == 0 {
+		return need.MemMiB
+	}
+	return max(a.share*need.MilliCPU/1000, leastShare)
 }
 
 func (a *attempt) start() error {
@@ -88,7 +99,7 @@ func (a *attempt) start() error {
 	if err != nil {
 		return err
 	}
-	if !a.group.needsThread(a.Task.Need.MemMiB) {
+	if !a.group.needsThread(a.memLimit()) {
 		return a.launch(path, env)
 	}
 	return a.thread.do(func() error { return a.launch(path, env) })
@@ -123,7 +134,7 @@ func (a *attempt) setLimits() error {
 	if err := a.group.ready(); err != nil {
 		return err
 	}
-	if err := a.group.setLimit(a.Task.Need.MemMiB); err != nil {
+	if err := a.group.setLimit(a.memLimit()); err != nil {
 		return err
 	}
 	return a.group.setCores(a.Task.Need.MilliCPU)
@@ -242,10 +253,17 @@ func (a *attempt) act(act watchdog.Action) {
 		a.signalAll(unix.SIGTERM)
 	case watchdog.Kill:
 		_ = unix.Kill(-a.Pid, unix.SIGKILL)
-		a.group.killAll()
-		a.signalAll(unix.SIGKILL)
+		a.killAll()
 	case watchdog.Rest:
 	}
+}
+
+// killAll kills all of the attempt's processes.
+func (a *attempt) killAll() {
+	if !a.inside { // a sandbox needs no group for that, and would have to make a new one
+		a.group.killAll()
+	}
+	a.signalAll(unix.SIGKILL)
 }
 
 // signalAll signals all of the attempt's processes.

@@ -36,12 +36,13 @@ type containment struct {
 }
 
 // findContainment completes the plan, and tries it.
-func findContainment(cfg Config) containment {
+func findContainment(cfg Config, g *cgroups) containment {
 	c := containment{whom: cfg.Contain, plan: cfg.Sandbox}
 	if c.whom == ContainNobody {
 		return c
 	}
 	c.plan = completePlan(cfg)
+	c.plan.Grouped = g.lendsV2() && g.pids
 	c.why = c.try(cfg)
 	return c
 }
@@ -120,7 +121,7 @@ func (c *containment) try(cfg Config) error {
 func (c *containment) planEntry() string { return planVar + "=" + c.plan.Encode() }
 
 // status is one line for people.
-func (c *containment) status(g *cgroups) string {
+func (c *containment) status() string {
 	whose := map[Whom]string{ContainForeign: "other sites' tasks", ContainAll: "all tasks"}[c.whom]
 	switch {
 	case c.whom == ContainNobody:
@@ -131,9 +132,6 @@ func (c *containment) status(g *cgroups) string {
 	s := whose + " run in sandboxes"
 	if c.plan.Become {
 		s += fmt.Sprintf(" as user %d, not as root", c.plan.UID)
-		if g.v2 {
-			s += ", without limits of memory (run the broker as a user of its own)"
-		}
 	}
 	return s
 }

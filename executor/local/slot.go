@@ -152,15 +152,19 @@ func (h *Handler) exec(s *slot, files []*os.File) error {
 	args := []string{superviseVerb}
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if s.contained {
-		groups, named, err := h.groups.lend(s.name, &h.contain.plan)
+		groups, err := h.groups.lend(s.name, &h.contain.plan)
 		if err != nil {
 			return err
 		}
-		if groups != nil {
-			defer groups.Close()
-			files = append(files, groups)
+		defer groups.close()
+		attr, args = h.contain.plan.Attributes(), append(append(args, "-sandbox"), groups.args...)
+		args = append(args, "-share", strconv.FormatInt(h.cfg.MemMiB/int64(h.cfg.Cores), 10))
+		if groups.folder != nil {
+			files = append(files, groups.folder)
 		}
-		attr, args = h.contain.plan.Attributes(), append(append(args, "-sandbox"), named...)
+		if groups.born != nil {
+			attr.UseCgroupFD, attr.CgroupFD = true, int(groups.born.Fd())
+		}
 	} else {
 		args = append(args, h.groups.arguments(s.name)...)
 	}

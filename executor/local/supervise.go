@@ -54,6 +54,7 @@ type supervisor struct {
 	// inside: it is the first process of a sandbox, shares are the folders that it shows.
 	inside bool
 	shares []string
+	share  int64 // MiB of memory per core for an attempt that asks for none, 0 = no limit
 }
 
 // Supervise is the life of a supervisor process; args is what follows
@@ -76,12 +77,14 @@ func supervise(args []string) error {
 	mem := fs.String("memory", "", "cgroup that limits memory")
 	v2 := fs.Bool("v2", false, "the memory cgroup is of v2")
 	cpu := fs.Bool("cpu", false, "the cgroup for the attempt's processes limits processor time")
+	pids := fs.Int64("pids", 0, "processes and threads at most in the cgroup for the attempt's processes, 0 = no bound")
+	share := fs.Int64("share", 0, "MiB of memory per core for an attempt that asks for none, 0 = no limit")
 	inside := fs.Bool("sandbox", false, "be the first process of the sandbox that "+planVar+" says")
 	try := fs.Bool("try", false, "end once the sandbox is made")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	s := &supervisor{journal: os.NewFile(fdJournal, "journal")}
+	s := &supervisor{journal: os.NewFile(fdJournal, "journal"), share: *share}
 	err := s.enter(*inside)
 	if *try {
 		return err
@@ -90,7 +93,7 @@ func supervise(args []string) error {
 		err = s.open()
 	}
 	if err == nil {
-		s.group = newGroup(*kill, *mem, *v2, *cpu)
+		s.group = newGroup(*kill, *mem, *v2, *cpu, *pids)
 		defer s.leaveGroups()
 		s.record(line{Up: &served{}})
 		err = s.serve()

@@ -40,9 +40,10 @@ type Plan struct {
 	Hide []string
 	// HostNetwork: the network of the machine, else none beyond loopback.
 	HostNetwork bool
-	// Processes bounds the processes and threads inside, this package's caller with
-	// them; 0 = no bound but the machine's.
+	// Processes bounds the processes and threads inside; 0 = no bound but the machine's.
 	Processes uint64
+	// Grouped: a cgroup bounds them already, else Enter does, its caller with them.
+	Grouped bool
 }
 
 // Validate names the first thing that cannot be.

@@ -19,6 +19,7 @@ type End struct {
 	Status syscall.WaitStatus
 	Why    string // of a stop
 	OOM    bool   // the kernel killed for memory
+	MemMiB int64  // its limit, where the task asked for none; 0 = what it asked for
 }
 
 // Explain fills in how the process of t ended and why.
@@ -48,6 +49,9 @@ func (p *Plan) Explain(r *executor.Result, t executor.Task, e End) {
 	case executor.Exited:
 		if r.ExitCode != 0 && e.OOM {
 			r.Detail = OutOfMemory(t)
+			if t.Need.MemMiB == 0 && e.MemMiB > 0 {
+				r.Detail = fmt.Sprintf("killed: out of memory (limit %dMi, a share by its cores: ask for memory to have more)", e.MemMiB)
+			}
 		}
 	case executor.Vanished, executor.NoStart, executor.Declined:
 	}

@@ -131,7 +131,7 @@ test-cgroup: need-go need-guest bin/tools/testsum ## hold tasks to their limits 
 
 .PHONY: test-cgroup-long
 test-cgroup-long: need-go need-guest bin/tools/testsum ## the same with the conformance suite and cores there (some minutes)
-	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='IsHeld$$|AreHeld$$|^(TestShareOfMemory|TestGroupsGo|TestCoresHold|TestNothingLeaks|TestOneOwnerASandbox|TestScratch.*|TestConformanceInSandboxes)$$' \
+	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='IsHeld$$|AreHeld$$|^(TestShareOfMemory|TestGroupsGo|TestCoresHold|TestNothingLeaks|TestOneOwnerASandbox|TestConformanceInSandboxes)$$' \
 		bin/tools/testsum $(GUEST)
 
 .PHONY: test-slowfs

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,9 +34,11 @@ type attempt struct {
 	started time.Time
 	began   int64
 	// tell is when the broker hears word, that the process runs; watchdog.Never = it has.
-	tell int64
-	word []byte
-	why  string // of Stop
+	tell    int64
+	word    []byte
+	why     string   // of Stop
+	scratch *scratch // nil = no bound
+	over    string   // what bound it has gone over
 	// askAt is when the journal is asked what a signal meant, watchdog.Never = none came;
 	// asked is when that was done last.
 	askAt, askedAt int64
@@ -61,6 +64,7 @@ func (a *attempt) run() executor.Result {
 		}
 		return watchdog.NotBegun(err)
 	}
+	defer a.scratch.finish()
 	if a.Task.Timeout > 0 {
 		a.plan.TimeOut(a.began, a.Task.Timeout)
 	}
@@ -69,25 +73,15 @@ func (a *attempt) run() executor.Result {
 	r := executor.Result{Cause: executor.Exited, Started: a.started, Run: time.Duration(executor.Boottime() - a.began)}
 	a.ReapAll(a.killAll) // not by its process group: that number may be another's by now
 	unix.Close(a.child)
-	end := watchdog.End{Status: a.Status, Why: a.why, OOM: a.group.oomKilled(), MemMiB: a.memLimit()}
+	end := watchdog.End{Over: a.over, Status: a.Status, Why: a.why, OOM: a.group.oomKilled(), MemMiB: a.memLimit()}
 	a.plan.Explain(&r, a.Task, end)
 	return r
 }
 
-// leastShare is the least limit of memory of a task that asks for none, in MiB: it must start.
-const leastShare = 64
-
-// memLimit returns the attempt's limit of memory in MiB, 0 = none: what it asked for, else in a
-// sandbox a share of the site's memory by its cores.
-func (a *attempt) memLimit() int64 {
-	need := a.Task.Need
-	if need.MemMiB > 0 || a.share == 0 {
-		return need.MemMiB
-	}
-	return max(a.share*need.MilliCPU/1000, leastShare)
-}
-
 func (a *attempt) start() error {
+	if err := a.boundScratch(); err != nil {
+		return &watchdog.Trouble{Cause: err}
+	}
 	env, err := watchdog.Environ(a.Task, a.work)
 	if err != nil {
 		return err
@@ -198,6 +192,9 @@ func (a *attempt) watchTask() {
 	for !a.Exited {
 		now := executor.Boottime()
 		stop = stop || now >= a.askAt && a.isStopped(now)
+		if a.over = a.scratch.look(now); a.over != "" {
+			a.act(watchdog.Kill) // at once: it would write on
+		}
 		act, wake := a.plan.Step(now, a.fence.Load(), stop)
 		a.act(act)
 		if now >= a.tell {
@@ -299,7 +296,8 @@ func (a *attempt) report(r executor.Result) (unclean error) {
 	e := &ended{Name: a.name, Result: r, At: time.Now()}
 	e.Out, e.Err = a.keepOutput(0), a.keepOutput(1)
 	word := a.record(line{End: e}) // it counts, whatever becomes of what is left
-	switch err := a.clean(r); {
+	cleaned := make(chan error, 1)
+	switch err := a.cleanInTime(r, cleaned); {
 	case err != nil && a.inside:
 		unclean = err
 		a.resign(err) // before the end is told: it is given nothing more
@@ -307,16 +305,8 @@ func (a *attempt) report(r executor.Result) (unclean error) {
 		fmt.Fprintf(os.Stderr, "supervise: clean up after %s: %v\n", a.name, err)
 	}
 	a.send(word)
-	return unclean
-}
-
-// clean removes what the attempt has left.
-func (a *attempt) clean(r executor.Result) error {
-	switch {
-	case !a.inside:
-		return cleanWork(filepath.Join(a.slot, sandbox.WorkFolder))
-	case r.Started.IsZero(): // there is nothing
-		return nil
+	if errors.Is(unclean, errCleansLong) {
+		unclean = cmp.Or(<-cleaned, unclean) // nobody waits for that
 	}
-	return a.wipe()
+	return unclean
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
@@ -29,6 +30,11 @@ type Config struct {
 	// is the broker's own or, for root, nobody; the broker's folder is hidden in any case.
 	Contain Whom
 	Sandbox sandbox.Plan
+	// Scratch bounds what a task in a sandbox has on the disk in all, in bytes: 0 = a quarter of
+	// what is free when it starts, less than 0 = no bound.
+	Scratch int64
+
+	cleanFor time.Duration // instead of cleanBound, in tests
 }
 
 // Validate names the first thing that cannot work.

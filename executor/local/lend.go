@@ -131,3 +131,16 @@ func giveGroup(dir string, p *sandbox.Plan) error {
 	}
 	return errors.Join(errs...)
 }
+
+// leastShare is the least limit of memory of a task that asks for none, in MiB: it must start.
+const leastShare = 64
+
+// memLimit returns the attempt's limit of memory in MiB, 0 = none: what it asked for, else in a
+// sandbox a share of the site's memory by its cores.
+func (a *attempt) memLimit() int64 {
+	need := a.Task.Need
+	if need.MemMiB > 0 || a.share == 0 {
+		return need.MemMiB
+	}
+	return max(a.share*need.MilliCPU/1000, leastShare)
+}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -158,6 +159,7 @@ func (h *Handler) exec(s *slot, files []*os.File) error {
 		}
 		defer groups.close()
 		attr, args = h.contain.plan.Attributes(), append(append(args, "-sandbox"), groups.args...)
+		args = append(args, "-scratch", strconv.FormatInt(h.cfg.Scratch, 10), "-clean", cmp.Or(h.cfg.cleanFor, cleanBound).String())
 		args = append(args, "-share", strconv.FormatInt(h.cfg.MemMiB/int64(h.cfg.Cores), 10))
 		if groups.folder != nil {
 			files = append(files, groups.folder)

@@ -19,6 +19,7 @@ type End struct {
 	Status syscall.WaitStatus
 	Why    string // of a stop
 	OOM    bool   // the kernel killed for memory
+	Over   string // the bound for which it was killed, that it has gone over
 	MemMiB int64  // its limit, where the task asked for none; 0 = what it asked for
 }
 
@@ -35,6 +36,10 @@ func (p *Plan) Explain(r *executor.Result, t executor.Task, e End) {
 	case e.Status.ExitStatus() != 0:
 		r.ExitCode = e.Status.ExitStatus()
 		r.Detail = fmt.Sprintf("exited with code %d", r.ExitCode)
+	}
+	if e.Over != "" && r.Cause == executor.Exited {
+		r.Signal, r.ExitCode, r.Detail = int(unix.SIGKILL), 128+int(unix.SIGKILL), "killed: "+e.Over
+		return
 	}
 	switch r.Cause {
 	case executor.TimedOut:

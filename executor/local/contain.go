@@ -121,7 +121,7 @@ func (c *containment) try(cfg Config) error {
 func (c *containment) planEntry() string { return planVar + "=" + c.plan.Encode() }
 
 // status is one line for people.
-func (c *containment) status() string {
+func (c *containment) status(scratch int64) string {
 	whose := map[Whom]string{ContainForeign: "other sites' tasks", ContainAll: "all tasks"}[c.whom]
 	switch {
 	case c.whom == ContainNobody:
@@ -132,6 +132,24 @@ func (c *containment) status() string {
 	s := whose + " run in sandboxes"
 	if c.plan.Become {
 		s += fmt.Sprintf(" as user %d, not as root", c.plan.UID)
+	}
+	return s + c.bounds(scratch)
+}
+
+// bounds says what a sandbox may have of processes and disk, and what holds it to that.
+func (c *containment) bounds(scratch int64) (s string) {
+	if n := c.plan.Processes; n > 0 {
+		by := "RLIMIT_NPROC"
+		if c.plan.Grouped {
+			by = "pids.max"
+		}
+		s = fmt.Sprintf(", %d processes each (%s)", n, by)
+	}
+	switch {
+	case scratch > 0:
+		s += fmt.Sprintf(", %s of scratch", mebibytes(scratch))
+	case scratch == 0:
+		s += ", a quarter of the free disk as scratch"
 	}
 	return s
 }

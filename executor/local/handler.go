@@ -93,7 +93,8 @@ func (h *Handler) Name() string { return "local" }
 func (h *Handler) Status() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := fmt.Sprintf("%d cores, %d MiB; %s; %s", h.cfg.Cores, h.cfg.MemMiB, h.contain.status(), h.cores.status(h.cfg.Cores, &h.groups))
+	s := fmt.Sprintf("%d cores, %d MiB; %s; %s", h.cfg.Cores, h.cfg.MemMiB,
+		h.contain.status(h.cfg.Scratch), h.cores.status(h.cfg.Cores, &h.groups))
 	if h.groups.mem == "" {
 		return s + "; memory limits are not enforced: " + h.groups.why
 	}

@@ -120,6 +120,20 @@ test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart a
 	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
 		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m $(KUBE)
 
+# A machine of QEMU in software, with Debian's kernel for clouds (.ci/guest gets both). The long form
+# has whole suites run there.
+GUEST      := -- $(GO) test -json -tags guest -count=1 -timeout 30m ./test/guest
+GUEST_ENV   = CLOUDSHARE_GUEST_KERNEL="$(shell bash .ci/guest path)"
+LIMITS     := ^(TestMemoryIsHeld|TestShareOfMemory|TestProcessorTimeIsHeld|TestProcessesAreHeld)$$
+.PHONY: test-cgroup
+test-cgroup: need-go need-guest bin/tools/testsum ## hold tasks to their limits on a real cgroup v2, in a guest of QEMU
+	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='$(LIMITS)' bin/tools/testsum $(GUEST)
+
+.PHONY: test-cgroup-long
+test-cgroup-long: need-go need-guest bin/tools/testsum ## the same with the conformance suite and cores there (some minutes)
+	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='IsHeld$$|AreHeld$$|^(TestShareOfMemory|TestGroupsGo|TestCoresHold|TestNothingLeaks|TestOneOwnerASandbox|TestConformanceInSandboxes)$$' \
+		bin/tools/testsum $(GUEST)
+
 .PHONY: test-slowfs
 test-slowfs: need-root need-fuse ## check the slow disk of the figures and of chaos on a real mount (root)
 	@$(GO) -C test/slowfs test -tags fuse -count=1 ./...
@@ -153,7 +167,7 @@ man: build ## write the manual pages into bin/man
 
 .PHONY: lint
 lint: need-go need-git tools ## check style, import arrows and house rules
-	@bin/tools/golangci-lint run --build-tags attacks,container,kube,operators,promtool,zookeeper ./...
+	@bin/tools/golangci-lint run --build-tags attacks,container,guest,kube,operators,promtool,zookeeper ./...
 	@bin/tools/housecheck .
 	@bin/tools/apidoc -check $(API_DOC) $(OPENAPI)
 	@cd test/web && $(TOOLS)/golangci-lint run ./...
@@ -330,6 +344,11 @@ need-kube:
 	@for p in containerd runc busybox ip; do command -v $$p >/dev/null || [ -x /usr/sbin/$$p ] || \
 		{ echo "$$p is missing: run bash .ci/kube install (Debian's packages; no service is started)"; exit 1; }; done
 	@[ -x "$(KUBE_BIN)/helm" ] || { echo "Kubernetes is not built: run bash .ci/kube build (once, about 15 minutes)"; exit 1; }
+
+.PHONY: need-guest
+need-guest:
+	@command -v qemu-system-x86_64 >/dev/null && command -v busybox >/dev/null && [ -e "$(shell bash .ci/guest path)" ] || \
+		{ echo "QEMU, busybox or the guest's kernel is missing: run bash .ci/guest install (Debian's packages; no service is started)"; exit 1; }
 
 .PHONY: need-fuse
 need-fuse:

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,8 @@ type attempt struct {
 	why  string // of Stop
 	// told: the broker asked for the end. signalled: outside a sandbox, a signal did.
 	told, signalled bool
+	scratch         *scratch // nil = no bound
+	over            string   // what bound it has gone over
 	// askAt is when the journal is asked what a signal meant, watchdog.Never = none came;
 	// asked is when that was done last.
 	askAt, askedAt int64
@@ -63,19 +66,18 @@ func (a *attempt) run() executor.Result {
 		}
 		return watchdog.NotBegun(err)
 	}
+	defer a.scratch.finish()
 	if a.Task.Timeout > 0 {
 		a.plan.TimeOut(a.began, a.Task.Timeout)
 	}
 	a.word, a.tell = a.recordLater(line{Run: &begun{Name: a.name, Pid: a.Pid, At: a.started}}), a.began+tellAfter
 	a.watchTask()
 	r := executor.Result{Cause: executor.Exited, Started: a.started, Run: time.Duration(executor.Boottime() - a.began)}
-	a.ReapAll(func() { // not by its group: that number may be another's by now
-		a.group.killAll()
-		a.signalAll(unix.SIGKILL)
-	})
+	a.ReapAll(a.killAll) // not by its process group: that number may be another's by now
 	unix.Close(a.child)
 	stray := a.signalled && !a.told && !a.isStopped(executor.Boottime())
-	a.plan.Explain(&r, a.Task, watchdog.End{Status: a.Status, Why: a.why, OOM: a.group.oomKilled()})
+	end := watchdog.End{Over: a.over, Status: a.Status, Why: a.why, OOM: a.group.oomKilled(), MemMiB: a.memLimit()}
+	a.plan.Explain(&r, a.Task, end)
 	if stray && r.Cause == executor.Stopped {
 		r.Cause, r.Detail = executor.Orphaned, "orphaned: its supervisor was signalled to end, and not by its broker"
 	}
@@ -83,6 +85,9 @@ func (a *attempt) run() executor.Result {
 }
 
 func (a *attempt) start() error {
+	if err := a.boundScratch(); err != nil {
+		return &watchdog.Trouble{Cause: err}
+	}
 	env, err := watchdog.Environ(a.Task, a.work)
 	if err != nil {
 		return err
@@ -94,7 +99,7 @@ func (a *attempt) start() error {
 	if err != nil {
 		return err
 	}
-	if !a.group.needsThread(a.Task.Need.MemMiB) {
+	if !a.group.needsThread(a.memLimit()) {
 		return a.launch(path, env)
 	}
 	return a.thread.do(func() error { return a.launch(path, env) })
@@ -129,7 +134,7 @@ func (a *attempt) setLimits() error {
 	if err := a.group.ready(); err != nil {
 		return err
 	}
-	if err := a.group.setLimit(a.Task.Need.MemMiB); err != nil {
+	if err := a.group.setLimit(a.memLimit()); err != nil {
 		return err
 	}
 	return a.group.setCores(a.Task.Need.MilliCPU)
@@ -193,6 +198,9 @@ func (a *attempt) watchTask() {
 	for !a.Exited {
 		now := executor.Boottime()
 		stop = stop || now >= a.askAt && a.isStopped(now)
+		if a.over = a.scratch.look(now); a.over != "" {
+			a.act(watchdog.Kill) // at once: it would write on
+		}
 		act, wake := a.plan.Step(now, a.fence.Load(), stop)
 		a.act(act)
 		if now >= a.tell {
@@ -248,10 +256,17 @@ func (a *attempt) act(act watchdog.Action) {
 		a.signalAll(unix.SIGTERM)
 	case watchdog.Kill:
 		_ = unix.Kill(-a.Pid, unix.SIGKILL)
-		a.group.killAll()
-		a.signalAll(unix.SIGKILL)
+		a.killAll()
 	case watchdog.Rest:
 	}
+}
+
+// killAll kills all of the attempt's processes.
+func (a *attempt) killAll() {
+	if !a.inside { // a sandbox needs no group for that, and would have to make a new one
+		a.group.killAll()
+	}
+	a.signalAll(unix.SIGKILL)
 }
 
 // signalAll signals all of the attempt's processes.
@@ -287,7 +302,8 @@ func (a *attempt) report(r executor.Result) (unclean error) {
 	e := &ended{Name: a.name, Result: r, At: time.Now()}
 	e.Out, e.Err = a.keepOutput(0), a.keepOutput(1)
 	word := a.record(line{End: e}) // it counts, whatever becomes of what is left
-	switch err := a.clean(r); {
+	cleaned := make(chan error, 1)
+	switch err := a.cleanInTime(r, cleaned); {
 	case err != nil && a.inside:
 		unclean = err
 		a.resign(err) // before the end is told: it is given nothing more
@@ -295,16 +311,8 @@ func (a *attempt) report(r executor.Result) (unclean error) {
 		fmt.Fprintf(os.Stderr, "supervise: clean up after %s: %v\n", a.name, err)
 	}
 	a.send(word)
-	return unclean
-}
-
-// clean removes what the attempt has left.
-func (a *attempt) clean(r executor.Result) error {
-	switch {
-	case !a.inside:
-		return cleanWork(filepath.Join(a.slot, sandbox.WorkFolder))
-	case r.Started.IsZero(): // there is nothing
-		return nil
+	if errors.Is(unclean, errCleansLong) {
+		unclean = cmp.Or(<-cleaned, unclean) // nobody waits for that
 	}
-	return a.wipe()
+	return unclean
 }

@@ -25,6 +25,7 @@ type cgroups struct {
 	// cpu: groups in kill limit processor time (cpu.max); whyCPU says why not.
 	cpu    bool
 	whyCPU string
+	pids   bool // groups in kill can bound the processes in them (pids.max)
 }
 
 // findCgroups probes by making the folders; dir makes their name unique.
@@ -82,13 +83,14 @@ func (c *cgroups) probeV2(own, name string) (why []string) {
 		first := c.kill
 		c.kill = cmp.Or(first, base)
 		noMemory, noCPU := enable("memory", parent, base), enable("cpu", parent, base)
+		c.pids = enable("pids", parent, base) == nil
 		if noMemory != nil {
 			why = append(why, noMemory.Error())
 		}
 		if noCPU != nil {
 			whyCPU = append(whyCPU, noCPU.Error())
 		}
-		if noMemory == nil || noCPU == nil {
+		if noMemory == nil || noCPU == nil || c.pids {
 			c.moveTo(base)
 			if c.cpu = noCPU == nil; noMemory == nil {
 				c.mem, c.v2, why = base, true, nil
@@ -131,7 +133,7 @@ func (c *cgroups) sweep(isAlive func(slot string) bool) {
 		for _, e := range entries {
 			if e.IsDir() && !isAlive(e.Name()) {
 				killGroup(filepath.Join(base, e.Name()))
-				_ = os.Remove(filepath.Join(base, e.Name()))
+				removeGroup(filepath.Join(base, e.Name()))
 			}
 		}
 	}
@@ -147,7 +149,14 @@ func (c *cgroups) killIn(slot string) {
 // remove removes a dead supervisor's groups.
 func (c *cgroups) remove(slot string) {
 	for _, base := range c.bases() {
-		_ = os.Remove(filepath.Join(base, slot))
+		removeGroup(filepath.Join(base, slot))
+	}
+}
+
+// removeGroup removes a supervisor's group with those of a sandbox below it, if all are empty.
+func removeGroup(dir string) {
+	for _, below := range []string{taskGroup, ownGroup, ""} {
+		_ = os.Remove(filepath.Join(dir, below))
 	}
 }
 

@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
@@ -33,6 +34,11 @@ type Config struct {
 	// Foreign is the network of other sites' tasks in sandboxes whose jobs ask for one; in
 	// a sandbox the others have none.
 	Foreign executor.Network
+	// Scratch bounds what a task in a sandbox has on the disk in all, in bytes: 0 = a quarter of
+	// what is free when it starts, less than 0 = no bound.
+	Scratch int64
+
+	cleanFor time.Duration // instead of cleanBound, in tests
 }
 
 // Validate names the first thing that cannot work.

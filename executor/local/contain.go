@@ -37,12 +37,13 @@ type containment struct {
 }
 
 // findContainment completes the plan, and tries it.
-func findContainment(cfg Config) containment {
+func findContainment(cfg Config, g *cgroups) containment {
 	c := containment{whom: cfg.Contain, plan: cfg.Sandbox, foreign: cfg.Foreign}
 	if c.whom == ContainNobody {
 		return c
 	}
 	c.plan = completePlan(cfg)
+	c.plan.Grouped = g.lendsV2() && g.pids
 	c.why = c.try(cfg)
 	return c
 }
@@ -121,7 +122,7 @@ func (c *containment) try(cfg Config) error {
 func planEntry(p sandbox.Plan) string { return planVar + "=" + p.Encode() }
 
 // status is one line for people.
-func (c *containment) status(g *cgroups) string {
+func (c *containment) status(scratch int64) string {
 	whose := map[Whom]string{ContainForeign: "other sites' tasks", ContainAll: "all tasks"}[c.whom]
 	switch {
 	case c.whom == ContainNobody:
@@ -132,9 +133,24 @@ func (c *containment) status(g *cgroups) string {
 	s := whose + " run in sandboxes, " + c.networkStatus()
 	if c.plan.Become {
 		s += fmt.Sprintf(" as user %d, not as root", c.plan.UID)
-		if g.v2 {
-			s += ", without limits of memory (run the broker as a user of its own)"
+	}
+	return s + c.bounds(scratch)
+}
+
+// bounds says what a sandbox may have of processes and disk, and what holds it to that.
+func (c *containment) bounds(scratch int64) (s string) {
+	if n := c.plan.Processes; n > 0 {
+		by := "RLIMIT_NPROC"
+		if c.plan.Grouped {
+			by = "pids.max"
 		}
+		s = fmt.Sprintf(", %d processes each (%s)", n, by)
+	}
+	switch {
+	case scratch > 0:
+		s += fmt.Sprintf(", %s of scratch", mebibytes(scratch))
+	case scratch == 0:
+		s += ", a quarter of the free disk as scratch"
 	}
 	return s
 }

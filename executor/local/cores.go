@@ -15,10 +15,9 @@ type cores struct {
 	noPins string // why cpus is nil though nothing else holds; "" otherwise
 }
 
-// findCores probes what this machine offers besides the groups. become: some tasks have
-// another user, and none of the groups (see lend).
-func findCores(c Config, g *cgroups, become bool) cores {
-	if g.cpu && !c.Pin && !become {
+// findCores probes what this machine offers besides the groups.
+func findCores(c Config, g *cgroups) cores {
+	if g.cpu && !c.Pin && (c.Contain == ContainNobody || g.lendsV2()) {
 		return cores{}
 	}
 	cpus, err := attempts.PinnableCPUs()

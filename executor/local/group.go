@@ -21,15 +21,16 @@ type group struct {
 	joined bool  // v1: the side thread is in mem
 	limit  int64 // MiB in force, 0 = none
 	milli  int64 // milli-cores in force, 0 = no limit
+	pids   int64 // processes that kill is to bound, 0 = it does not
 	ooms   int64 // kills for memory counted before this attempt
 	killed bool  // killAll was used since the group was made
 	// wanted are the groups that this machine has for a supervisor.
 	wanted struct{ kill, mem string }
 }
 
-// newGroup makes the groups; what cannot be made is tried again by ready.
-func newGroup(kill, mem string, v2, cpu bool) *group {
-	g := &group{fd: -1, v2: v2, cpu: cpu && kill != ""}
+// newGroup makes the groups; what cannot be made is tried again by ready. At most pids processes are in them, if not 0.
+func newGroup(kill, mem string, v2, cpu bool, pids int64) *group {
+	g := &group{fd: -1, v2: v2, cpu: cpu && kill != "", pids: pids}
 	g.wanted.kill, g.wanted.mem = kill, mem
 	_ = g.ready()
 	return g
@@ -40,7 +41,7 @@ func newGroup(kill, mem string, v2, cpu bool) *group {
 // asked for.
 func (g *group) ready() error {
 	if g.fd < 0 && g.wanted.kill != "" {
-		if err := g.open(g.wanted.kill); err != nil && (g.cpu || g.v2 && g.wanted.mem != "") {
+		if err := g.open(g.wanted.kill); err != nil && (g.cpu || g.pids > 0 || g.v2 && g.wanted.mem != "") {
 			return err
 		}
 	}
@@ -53,10 +54,15 @@ func (g *group) ready() error {
 	return nil
 }
 
-// open makes the group by which attempts are killed. It has no limits yet.
+// open makes the group by which attempts are killed. It has no limits yet but that of processes.
 func (g *group) open(dir string) error {
 	if err := g.make(dir); err != nil {
 		return err
+	}
+	if g.pids > 0 {
+		if err := writeFile(dir, "pids.max", strconv.FormatInt(g.pids, 10)); err != nil {
+			return fmt.Errorf("limit processes to %d: %w", g.pids, err)
+		}
 	}
 	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -160,8 +166,10 @@ func (g *group) setLimit(mib int64) error {
 		}
 		g.joined = true
 	}
-	if err := g.writeLimit(mib); err != nil {
-		return fmt.Errorf("limit memory to %d MiB: %w", mib, err)
+	if mib != g.limit {
+		if err := g.writeLimit(mib); err != nil {
+			return fmt.Errorf("limit memory to %d MiB: %w", mib, err)
+		}
 	}
 	g.limit, g.ooms = mib, g.countOOM()
 	return nil

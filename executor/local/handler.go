@@ -59,8 +59,8 @@ func Open(cfg Config) (*Handler, error) {
 	} else {
 		h.groups.why, h.groups.whyCPU = "cgroups are switched off", "cgroups are switched off"
 	}
-	h.contain = findContainment(cfg)
-	h.cores = findCores(cfg, &h.groups, h.contain.plan.Become)
+	h.contain = findContainment(cfg, &h.groups)
+	h.cores = findCores(cfg, &h.groups)
 	h.use = attempts.NewRoom(machineName, cfg.Cores, cfg.MemMiB, h.cores.cpus)
 	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, h.use.Release, h.shelf()); err != nil {
 		h.desk.Close()
@@ -93,7 +93,8 @@ func (h *Handler) Name() string { return "local" }
 func (h *Handler) Status() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := fmt.Sprintf("%d cores, %d MiB; %s; %s", h.cfg.Cores, h.cfg.MemMiB, h.contain.status(&h.groups), h.cores.status(h.cfg.Cores, &h.groups))
+	s := fmt.Sprintf("%d cores, %d MiB; %s; %s", h.cfg.Cores, h.cfg.MemMiB,
+		h.contain.status(h.cfg.Scratch), h.cores.status(h.cfg.Cores, &h.groups))
 	if h.groups.mem == "" {
 		return s + "; memory limits are not enforced: " + h.groups.why
 	}

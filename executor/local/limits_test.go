@@ -113,28 +113,6 @@ func TestOutputIsCut(t *testing.T) {
 	}
 }
 
-// TestMemoryLimit: enforced, or the status says why it is not.
-func TestMemoryLimit(t *testing.T) {
-	o, _ := adopted(t, config(t))
-	task := shell(1, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}")
-	task.Need.MemMiB = 32
-	r := o.run(task)
-	if o.groups.mem == "" {
-		if !strings.Contains(o.Status(), "not enforced: ") {
-			t.Errorf("status %q does not say why memory is not limited", o.Status())
-		}
-		return
-	}
-	if !strings.Contains(r.Detail, "out of memory (limit 32Mi)") {
-		t.Errorf("got %+v, want it out of memory", r)
-	}
-	// The same supervisor, without a limit.
-	free := shell(2, task.Command[2])
-	if r = o.run(free); r.Cause != executor.Exited || r.ExitCode != 0 {
-		t.Errorf("without a limit: got %+v, want a clean exit", r)
-	}
-}
-
 func TestStatusWithoutCgroups(t *testing.T) {
 	cfg := config(t)
 	cfg.NoCgroups = true

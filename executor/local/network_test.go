@@ -40,7 +40,7 @@ func TestNetworksOfTasks(t *testing.T) {
 		if got := h.Capacity()[0].Network; got != c.offers {
 			t.Errorf("%v, %s: offers %s", c.whom, c.foreign, got)
 		}
-		if got := h.contain.status(&h.groups); !strings.Contains(got, c.status) {
+		if got := h.contain.status(0); !strings.Contains(got, c.status) {
 			t.Errorf("%v, %s: %q, want %q", c.whom, c.foreign, got, c.status)
 		}
 	}

@@ -19,6 +19,9 @@ import (
 func (a *attempt) keepOutput(stream int) int64 {
 	f := a.out.Files[stream]
 	a.out.Finish(stream, a.MaxLog)
+	if err := dropExcess(f); err != nil {
+		fmt.Fprintf(os.Stderr, "supervise: free what %s allocated beyond its output: %v\n", a.name, err)
+	}
 	st, err := f.Stat()
 	if err != nil || st.Size() == 0 {
 		return 0 // the file serves the next attempt

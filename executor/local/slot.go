@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor/attempts"
-	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -151,33 +151,42 @@ func (h *Handler) launch(s *slot) (err error) {
 const superviseVerb = "supervise"
 
 func (h *Handler) exec(s *slot, files []*os.File) error {
-	var plan sandbox.Plan
-	args := []string{superviseVerb}
-	attr := &syscall.SysProcAttr{Setsid: true}
+	cmd := exec.Command(h.cfg.Executable, superviseVerb)
+	cmd.Dir, cmd.ExtraFiles, cmd.Stderr, cmd.Env = s.dir, files, h.stderr, supervisorEnv()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if s.contained {
-		groups, named, err := h.groups.lend(s.name, &h.contain.plan)
+		groups, err := h.groups.lend(s.name, &h.contain.plan)
 		if err != nil {
 			return err
 		}
-		if groups != nil {
-			defer groups.Close()
-			files = append(files, groups)
-		}
-		plan = h.contain.planOf(s.kind)
-		attr, args = plan.Attributes(), append(append(args, "-sandbox"), named...)
+		defer groups.close()
+		h.enclose(cmd, s.kind, groups)
 	} else {
-		args = append(args, h.groups.arguments(s.name)...)
-	}
-	cmd := exec.Command(h.cfg.Executable, args...)
-	cmd.Dir, cmd.ExtraFiles, cmd.Stderr, cmd.Env, cmd.SysProcAttr = s.dir, files, h.stderr, supervisorEnv(), attr
-	if s.contained {
-		cmd.Env = append(cmd.Env, planEntry(plan))
+		cmd.Args = append(cmd.Args, h.groups.arguments(s.name)...)
 	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	s.proc, s.pid = cmd.Process, cmd.Process.Pid
 	return nil
+}
+
+// enclose has a supervisor be the first process of a sandbox.
+func (h *Handler) enclose(cmd *exec.Cmd, k kind, groups lent) {
+	plan := h.contain.planOf(k)
+	cmd.Env = append(cmd.Env, planEntry(plan))
+	cmd.SysProcAttr = plan.Attributes()
+	cmd.Args = append(append(cmd.Args, "-sandbox"), groups.args...)
+	cmd.Args = append(cmd.Args,
+		"-scratch", strconv.FormatInt(h.cfg.Scratch, 10),
+		"-clean", cmp.Or(h.cfg.cleanFor, cleanBound).String(),
+		"-share", strconv.FormatInt(h.cfg.MemMiB/int64(h.cfg.Cores), 10))
+	if groups.folder != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, groups.folder)
+	}
+	if groups.born != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(groups.born.Fd())
+	}
 }
 
 // supervisorEnv is the environment of a supervisor.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,6 +42,7 @@ type supervisor struct {
 	group   *group
 	sources *sources
 	thread  sideThread
+	looks   sideThread // for looks at the disk: a thread that forks keeps no capability to see all
 	clerk   *watchdog.Clerk
 	torn    atomic.Bool // some line could not be written
 	allCPUs unix.CPUSet // that we may use
@@ -52,8 +54,11 @@ type supervisor struct {
 	// work is the private directory, as tasks know it.
 	work string
 	// inside: it is the first process of a sandbox, shares are the folders that it shows.
-	inside bool
-	shares []string
+	inside   bool
+	shares   []string
+	share    int64         // MiB of memory per core for an attempt that asks for none, 0 = no limit
+	cleanFor time.Duration // bound of cleaning up, in a sandbox
+	room     int64         // bytes of scratch, 0 = a share of what is free, noScratch = no bound
 }
 
 // Supervise is the life of a supervisor process; args is what follows
@@ -76,12 +81,16 @@ func supervise(args []string) error {
 	mem := fs.String("memory", "", "cgroup that limits memory")
 	v2 := fs.Bool("v2", false, "the memory cgroup is of v2")
 	cpu := fs.Bool("cpu", false, "the cgroup for the attempt's processes limits processor time")
+	pids := fs.Int64("pids", 0, "processes and threads at most in the cgroup for the attempt's processes, 0 = no bound")
+	share := fs.Int64("share", 0, "MiB of memory per core for an attempt that asks for none, 0 = no limit")
+	room := fs.Int64("scratch", noScratch, "bytes that an attempt may have on the disk, 0 = a share of what is free, less = no bound")
+	cleanFor := fs.Duration("clean", cleanBound, "how long what an attempt has left in a sandbox keeps its end from being told")
 	inside := fs.Bool("sandbox", false, "be the first process of the sandbox that "+planVar+" says")
 	try := fs.Bool("try", false, "end once the sandbox is made")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	s := &supervisor{journal: os.NewFile(fdJournal, "journal")}
+	s := &supervisor{journal: os.NewFile(fdJournal, "journal"), share: *share, room: *room, cleanFor: *cleanFor}
 	err := s.enter(*inside)
 	if *try {
 		return err
@@ -90,7 +99,7 @@ func supervise(args []string) error {
 		err = s.open()
 	}
 	if err == nil {
-		s.group = newGroup(*kill, *mem, *v2, *cpu)
+		s.group = newGroup(*kill, *mem, *v2, *cpu, *pids)
 		defer s.leaveGroups()
 		s.record(line{Up: &served{}})
 		err = s.serve()
@@ -149,6 +158,9 @@ func (s *supervisor) open() (err error) {
 	}
 	s.clerk = watchdog.NewClerk()
 	makeThreads(spareThreads)
+	if s.inside {
+		_ = s.looks.do(func() error { return nil }) // made before any fork
+	}
 	s.catchTerm()
 	if err = s.freshOutputs(); err != nil {
 		return err

@@ -7,13 +7,49 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
+
+// cleanBound is how long what an attempt has left in a sandbox keeps its end from being told.
+const cleanBound = 2 * time.Second
+
+// errCleansLong: a sandbox serves nobody any more, and goes when it is empty.
+var errCleansLong = errors.New("its last task left so much that removing it takes longer than " + cleanBound.String())
+
+// cleanInTime removes what the attempt has left; in a sandbox it waits for it up to a bound, and cleaned tells the
+// rest.
+func (a *attempt) cleanInTime(r executor.Result, cleaned chan error) error {
+	if !a.inside || r.Started.IsZero() { // else there is nothing
+		return a.clean(r)
+	}
+	go func() { cleaned <- a.clean(r) }()
+	late := time.NewTimer(a.cleanFor)
+	defer late.Stop()
+	select {
+	case err := <-cleaned:
+		return err
+	case <-late.C:
+		return errCleansLong
+	}
+}
+
+// clean removes what the attempt has left.
+func (a *attempt) clean(r executor.Result) error {
+	switch {
+	case !a.inside:
+		return cleanWork(filepath.Join(a.slot, sandbox.WorkFolder))
+	case r.Started.IsZero(): // there is nothing
+		return nil
+	}
+	return a.wipe()
+}
 
 // wipe removes all that an attempt left in its sandbox. The folders themselves stay:
 // they are mounted. REQUIRES: no process of the attempt is left.

@@ -87,7 +87,7 @@ func (p Plan) setLimits() error {
 		unix.RLIMIT_CORE:     0, // where a core would go is the machine's to say, not the sandbox's
 		unix.RLIMIT_MSGQUEUE: 0, // counted by user, which all sandboxes have in common
 	}
-	if p.Processes > 0 {
+	if p.Processes > 0 && !p.Grouped {
 		limits[unix.RLIMIT_NPROC] = p.Processes
 	}
 	for what, most := range limits {

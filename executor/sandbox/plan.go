@@ -40,9 +40,10 @@ type Plan struct {
 	Hide []string
 	// HostNetwork: the network of the machine, else none beyond loopback.
 	HostNetwork bool
-	// Processes bounds the processes and threads inside, this package's caller with
-	// them; 0 = no bound but the machine's.
+	// Processes bounds the processes and threads inside; 0 = no bound but the machine's.
 	Processes uint64
+	// Grouped: a cgroup bounds them already, else Enter does, its caller with them.
+	Grouped bool
 }
 
 // Validate names the first thing that cannot be.
@@ -110,7 +111,10 @@ func (p Plan) Attributes() *syscall.SysProcAttr {
 		Setsid: true, Cloneflags: flags,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: p.UID, HostID: p.UID, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: p.GID, HostID: p.GID, Size: 1}},
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE}, // for Enter
+		AmbientCaps: []uintptr{
+			unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE, // for Enter
+			unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, // to see all that those inside have on the disk
+		},
 	}
 	if p.Become { // Enter does
 		a.GidMappingsEnableSetgroups = true

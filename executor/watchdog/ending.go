@@ -19,6 +19,8 @@ type End struct {
 	Status syscall.WaitStatus
 	Why    string // of a stop
 	OOM    bool   // the kernel killed for memory
+	Over   string // the bound for which it was killed, that it has gone over
+	MemMiB int64  // its limit, where the task asked for none; 0 = what it asked for
 }
 
 // Explain fills in how the process of t ended and why.
@@ -35,6 +37,10 @@ func (p *Plan) Explain(r *executor.Result, t executor.Task, e End) {
 		r.ExitCode = e.Status.ExitStatus()
 		r.Detail = fmt.Sprintf("exited with code %d", r.ExitCode)
 	}
+	if e.Over != "" && r.Cause == executor.Exited {
+		r.Signal, r.ExitCode, r.Detail = int(unix.SIGKILL), 128+int(unix.SIGKILL), "killed: "+e.Over
+		return
+	}
 	switch r.Cause {
 	case executor.TimedOut:
 		r.Detail = fmt.Sprintf("killed: over its timeout of %s", t.Timeout)
@@ -48,6 +54,9 @@ func (p *Plan) Explain(r *executor.Result, t executor.Task, e End) {
 	case executor.Exited:
 		if r.ExitCode != 0 && e.OOM {
 			r.Detail = OutOfMemory(t)
+			if t.Need.MemMiB == 0 && e.MemMiB > 0 {
+				r.Detail = fmt.Sprintf("killed: out of memory (limit %dMi, a share by its cores: ask for memory to have more)", e.MemMiB)
+			}
 		}
 	case executor.Vanished, executor.NoStart, executor.Declined, executor.Orphaned:
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/local"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // SandboxConfig says how bare commands are contained.
@@ -16,6 +18,7 @@ type SandboxConfig struct {
 	Share     []string `koanf:"share" doc:"folders that tasks in a sandbox see writable at the same path, such as data sets and scratch"`
 	Network   string   `koanf:"network" doc:"network of other sites' tasks whose jobs ask for one, in sandboxes, containers and pods: none, outbound (out to the world, not to this machine) or host (what this site's own have); the others have none"`
 	Processes int      `koanf:"processes" doc:"processes and threads of a task in a sandbox at most; 0 = no bound but the machine's"`
+	Scratch   string   `koanf:"scratch" doc:"what a task in a sandbox may have on the disk in all, such as 20Gi; empty = a quarter of what is free when it starts, 0 = no bound"`
 }
 
 // Words of sandbox.tasks and sandbox.network.
@@ -44,6 +47,9 @@ func (c Config) checkSandbox() error {
 	case s.Processes < 0 || s.Processes > 0 && s.Processes < leastProcesses:
 		return cli.Usage("sandbox.processes %d: must be %d or more, or 0 for no bound", s.Processes, leastProcesses)
 	}
+	if _, err := jobspec.ParseMemory(s.Scratch); err != nil && s.Scratch != "" {
+		return cli.Usage("sandbox.scratch %q: %w; 0 for no bound, empty for a quarter of what is free", s.Scratch, err)
+	}
 	plan := c.sandboxPlan()
 	plan.UID, plan.GID = 1, 1 // the handler knows the true ones
 	if err := plan.Validate(); err != nil {
@@ -68,6 +74,14 @@ func (c Config) sandboxPlan() sandbox.Plan {
 func (c Config) foreignNetwork() executor.Network {
 	n, _ := executor.ParseNetwork(c.Sandbox.Network) // checkSandbox has seen it
 	return n
+}
+
+// scratch returns the bound of what a task in a sandbox has on the disk, as the handler takes it.
+func (c Config) scratch() int64 {
+	if c.Sandbox.Scratch == "" {
+		return 0
+	}
+	return cmp.Or(sizeOf(c.Sandbox.Scratch), -1)
 }
 
 // contained says whose tasks run in a sandbox.

@@ -1,0 +1,145 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// Scratch is what an attempt in a sandbox may have on the disk: in its work folder, /tmp and /var/tmp, and beyond the
+// end of its output.
+const (
+	// scratchShare of what is free at an attempt's start is its bound, unless the site says another.
+	scratchShare = 4
+	// maxFiles bounds files and folders: to count and to remove more takes many seconds.
+	maxFiles = 1 << 20
+	// maxDepth of folders: deeper ones would have to be counted by moving them.
+	maxDepth = 256
+	// scratchPause is between two looks; one that takes long has the next one later, so that looking takes a tenth of a
+	// core at most.
+	scratchPause = time.Second
+	restFactor   = 9
+)
+
+// noScratch is a supervisor's argument for no bound.
+const noScratch = -1
+
+// usage is what is used of a disk.
+type usage struct{ bytes, files int64 }
+
+// scratch watches one attempt's. Its looks are taken in a goroutine: a stalled disk holds up no clock.
+type scratch struct {
+	most   usage
+	before usage // free at the start
+	next   int64 // CLOCK_BOOTTIME of the next look
+	thread *sideThread
+	out    []*os.File
+	busy   atomic.Bool   // a look is under way
+	ended  chan struct{} // closed at its end
+	stop   atomic.Bool
+	said   atomic.Pointer[string] // why the attempt must end
+	pause  atomic.Int64
+}
+
+// newScratch bounds an attempt that begins to so many bytes, 0 = a share of what is free.
+func newScratch(bytes int64, out []*os.File, thread *sideThread) (*scratch, error) {
+	free, err := freeAt(".")
+	if err != nil {
+		return nil, fmt.Errorf("measure the room for scratch: %w", err)
+	}
+	s := &scratch{
+		before: free, out: out, thread: thread, most: usage{bytes, min(maxFiles, free.files/scratchShare)},
+		next: executor.Boottime() + int64(scratchPause), // short tasks go without
+	}
+	if bytes == 0 {
+		s.most.bytes = free.bytes / scratchShare
+	}
+	if free.files == 0 { // a file system that makes inodes as it needs them
+		s.most.files = maxFiles
+	}
+	return s, nil
+}
+
+// boundScratch begins to bound what the attempt has on the disk, if it is in a sandbox.
+func (a *attempt) boundScratch() (err error) {
+	if a.inside && a.room >= 0 {
+		a.scratch, err = newScratch(a.room, a.out.Files[:], &a.looks)
+	}
+	return err
+}
+
+// freeAt returns what is free of the disk of a folder.
+func freeAt(dir string) (usage, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return usage{}, err
+	}
+	return usage{int64(st.Bavail) * st.Bsize, int64(st.Ffree)}, nil
+}
+
+// look has the disk looked at when it is time, and returns why the attempt must end, "" = it need not.
+func (s *scratch) look(now int64) string {
+	if s == nil {
+		return ""
+	}
+	if why := s.said.Load(); why != nil {
+		return *why
+	}
+	if now >= s.next && !s.busy.Swap(true) {
+		s.next, s.ended = now+int64(scratchPause)+s.pause.Load(), make(chan struct{})
+		go func(ended chan struct{}) {
+			defer close(ended)
+			_ = s.thread.do(func() error {
+				s.measure()
+				return nil
+			})
+			s.pause.Store(restFactor * (executor.Boottime() - now))
+			s.busy.Store(false)
+		}(s.ended)
+	}
+	return ""
+}
+
+// finish waits for the last look. REQUIRES: nothing must be ended in time any more.
+func (s *scratch) finish() {
+	if s == nil || s.ended == nil {
+		return
+	}
+	s.stop.Store(true)
+	<-s.ended
+}
+
+// Reasons for which a look ends early.
+var (
+	errOver    = errors.New("over the bound")
+	errStopped = errors.New("stopped")
+)
+
+// measure counts all that the attempt has, until it is too much.
+func (s *scratch) measure() {
+	c := &counter{scratch: s}
+	err := c.folders()
+	if err == nil {
+		err = c.beyond()
+	}
+	if err == nil && s.shrunk() {
+		err = c.unlinked()
+	}
+	if errors.Is(err, errOver) {
+		why := c.why
+		s.said.Store(&why)
+	}
+}
+
+// shrunk reports whether the disk has lost half of the bound since the start: only then it may hold
+// much that no folder shows.
+func (s *scratch) shrunk() bool {
+	free, err := freeAt(".")
+	return err == nil && s.before.bytes-free.bytes > s.most.bytes/2
+}

@@ -1,0 +1,99 @@
+//go:build guest
+
+// Package guest boots a machine of QEMU, in software, whose cgroups are all of v2, and
+// runs tests of executor/local in it: most machines on which this project is built have
+// no such cgroups to give away. It imports nothing of the project.
+package guest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bootBound is how long a guest may take for all: in software, beside other tests.
+const bootBound = 12 * time.Minute
+
+// TestCgroupLimits: what holds a task holds it on a real cgroup v2, in a sandbox and
+// outside, whether the broker is root or not.
+func TestCgroupLimits(t *testing.T) {
+	tests := os.Getenv("CLOUDSHARE_GUEST_TESTS")
+	if tests == "" {
+		t.Fatal("CLOUDSHARE_GUEST_TESTS names no tests: run make test-cgroup")
+	}
+	said := boot(t, tests)
+	for _, user := range []string{"plain", "root"} {
+		t.Run(user, func(t *testing.T) { judge(t, said, user) })
+	}
+}
+
+// judge fails as the tests of one user did; ones that were left out, or did not run, are failures.
+func judge(t *testing.T, said, user string) {
+	_, part, found := strings.Cut(said, "GUEST BEGINS "+user+"\n")
+	part, end, ended := strings.Cut(part, "GUEST ENDED "+user+" ")
+	switch {
+	case !found:
+		t.Fatalf("the guest did not come to this user's tests; it said:\n%s", said)
+	case !ended || !strings.HasPrefix(end, "0\n"):
+		t.Errorf("failed:\n%s", part)
+	case strings.Contains(part, "--- SKIP") || !passed.MatchString(part):
+		t.Errorf("tests were left out:\n%s", part)
+	}
+	t.Log(strings.Join(passed.FindAllString(part, -1), "\n"))
+}
+
+var passed = regexp.MustCompile(`(?m)^ *--- PASS: .*$`)
+
+// boot runs a guest to its end and returns what its console showed.
+func boot(t *testing.T, tests string) string {
+	t.Helper()
+	image := filepath.Join(t.TempDir(), "initramfs")
+	if err := os.WriteFile(image, initramfs(t, tests, program("busybox", t), build(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), bootBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program("qemu-system-x86_64", t),
+		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio",
+		"-kernel", os.Getenv("CLOUDSHARE_GUEST_KERNEL"), "-initrd", image,
+		"-append", "console=ttyS0 panic=-1 loglevel=2 cgroup_no_v1=all mitigations=off")
+	var said bytes.Buffer
+	cmd.Stdout = &said
+	if testing.Verbose() { // as it comes
+		cmd.Stdout = io.MultiWriter(&said, os.Stderr)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("guest: %v; it said:\n%s", err, said.String())
+	}
+	return strings.ReplaceAll(said.String(), "\r", "")
+}
+
+// build returns the tests as a program that needs nothing of the guest.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "local.test")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "../../executor/local")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the tests: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// program finds one of this machine's.
+func program(name string, t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -11,7 +11,8 @@ type Spec struct {
 	User            string       `json:",omitempty"` // "" = the image's own
 	WorkingDir      string       `json:",omitempty"` // likewise
 	Labels          map[string]string
-	NetworkDisabled bool `json:",omitempty"`
+	NetworkDisabled bool   `json:",omitempty"`
+	StopSignal      string `json:",omitempty"` // by which the engine stops it; "" = the image's, or TERM
 	HostConfig      HostConfig
 }
 

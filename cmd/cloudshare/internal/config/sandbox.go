@@ -29,7 +29,9 @@ const (
 )
 
 func defaultSandbox() SandboxConfig {
-	return SandboxConfig{Tasks: SandboxForeign, Share: []string{}, Network: executor.NetworkNone.String(), Processes: 4096}
+	return SandboxConfig{
+		Tasks: SandboxForeign, Share: []string{}, Network: executor.NetworkNone.String(), Processes: 4096,
+	}
 }
 
 // leastProcesses are those of the process that watches a task, and a few.

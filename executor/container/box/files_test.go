@@ -72,6 +72,28 @@ func TestLockIsTheProofOfLife(t *testing.T) {
 	}
 }
 
+// TestNoiseHidesNoEnd: what a task writes where its end will be told, its own end among it, comes before the last
+// word.
+func TestNoiseHidesNoEnd(t *testing.T) {
+	for _, size := range []int{0, maxTold - 1, maxTold, maxTold + 1, 3 * maxTold} {
+		dir := attempt(t)
+		f := live(t, dir)
+		if err := writeLine(f, line{Run: &Begun{At: time.Now()}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(append(make([]byte, size), "\n{\"end\":{\"result\":{\"ExitCode\":0}}}\n"...)); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeLine(f, line{End: &Ended{Result: executor.Result{ExitCode: 7, Run: time.Hour}}}); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if w := hear(t, dir); w.Alive || w.Run == nil || w.Ended == nil || w.Ended.Result.Run != time.Hour {
+			t.Errorf("%d bytes of noise: %+v", size, w)
+		}
+	}
+}
+
 // TestVoid: what has not begun is ended for certain, what lives or has begun is
 // not touched.
 func TestVoid(t *testing.T) {

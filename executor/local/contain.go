@@ -91,7 +91,11 @@ func (c *containment) makeOwn(dir string) error {
 
 // try makes a sandbox and lets it go again; the error says what this machine forbids.
 func (c *containment) try(cfg Config) error {
-	if err := c.plan.Validate(); err != nil {
+	err := c.plan.Validate()
+	if err == nil {
+		c.plan, err = c.plan.Resolve()
+	}
+	if err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp(filepath.Join(cfg.Dir, "slots"), "try-")

@@ -36,7 +36,10 @@ type Plan struct {
 	Become bool
 	// Share are folders seen writable at the same path.
 	Share []string
-	// Hide are folders and files that nobody inside may see, wherever they are.
+	// Resolved are the folders to which Share leads, in its order: [Plan.Resolve] finds them.
+	Resolved []string `json:",omitempty"`
+	// Hide are folders and files that nobody inside may see, wherever they are, and by
+	// whatever links.
 	Hide []string
 	// HostNetwork: the network of the machine, else none beyond loopback.
 	HostNetwork bool

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"path/filepath"
 	"slices"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
@@ -55,14 +54,10 @@ func (c Config) checkSandbox() error {
 
 // sandboxPlan returns what tasks in a sandbox see and may.
 func (c Config) sandboxPlan() sandbox.Plan {
-	p := sandbox.Plan{
-		Share: c.Sandbox.Share, Hide: []string{"/etc/cloudshare"},
+	return sandbox.Plan{
+		Share: c.Sandbox.Share, Hide: c.secrets(),
 		HostNetwork: c.Sandbox.Network == networkHost, Processes: uint64(max(c.Sandbox.Processes, 0)),
 	}
-	if dir, err := filepath.Abs(c.DataDir); err == nil {
-		p.Hide = append(p.Hide, dir)
-	}
-	return p
 }
 
 // contained says whose tasks run in a sandbox.

@@ -34,7 +34,18 @@ func shared(t *testing.T) string {
 func TestConformanceInSandboxes(t *testing.T) { executortest.Run(t, contained) }
 
 // TestHostile: what attacks from a sandbox fails.
-func TestHostile(t *testing.T) { executortest.Hostile(t, contained, nil) }
+func TestHostile(t *testing.T) { executortest.Hostile(t, bounded, nil) }
+
+// bounded is as contained, with the bound of processes that a configuration has.
+func bounded(t *testing.T) executortest.Env {
+	t.Helper()
+	folder := shared(t)
+	env := suite(func(c *Config) {
+		c.Contain, c.Sandbox.Share, c.Sandbox.Processes = ContainAll, []string{folder}, 256
+	})(t)
+	env.Shared = folder
+	return env
+}
 
 // TestOneOwnerASandbox: strangers do not come into each other's sandboxes, and an owner's
 // next task needs no new one.

@@ -148,7 +148,7 @@ func (s *supervisor) open() (err error) {
 		return fmt.Errorf("read affinity: %w", err)
 	}
 	s.clerk = watchdog.NewClerk()
-	makeThreads(spareThreads)
+	watchdog.MakeThreads(spareThreads)
 	s.catchTerm()
 	if err = s.freshOutputs(); err != nil {
 		return err

@@ -140,7 +140,8 @@ func limit(tid int) error {
 
 func readFirst() error {
 	buf := make([]byte, 8)
-	_, err := unix.ProcessVMReadv(1, []unix.Iovec{{Base: &buf[0], Len: 8}}, []unix.RemoteIovec{{Base: 0x400000, Len: 8}}, 0)
+	at := []unix.RemoteIovec{{Base: 0x400000, Len: 8}}
+	_, err := unix.ProcessVMReadv(1, []unix.Iovec{{Base: &buf[0], Len: 8}}, at, 0)
 	return err
 }
 

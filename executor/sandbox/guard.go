@@ -65,12 +65,15 @@ func guard(last uint32) []unix.SockFilter {
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLONE_NEWUSER, Jf: 1},
 			deny(unix.EPERM), load(offCall))
 	}
-	return slices.Concat(p, scheduling(last, load, deny), limitsOfOthers(load, deny), vsock(load, deny), []unix.SockFilter{allow})
+	p = slices.Concat(p, scheduling(last, load, deny), limitsOfOthers(load, deny), vsock(load, deny))
+	return append(p, allow)
 }
 
 // scheduling refuses to change when threads up to last run: one that is idle looks at no
 // fence while others are busy. 0 is the caller itself.
-func scheduling(last uint32, load func(uint32) unix.SockFilter, deny func(unix.Errno) unix.SockFilter) (p []unix.SockFilter) {
+func scheduling(
+	last uint32, load func(uint32) unix.SockFilter, deny func(unix.Errno) unix.SockFilter,
+) (p []unix.SockFilter) {
 	for _, call := range []uint32{
 		unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETAFFINITY,
 	} {

@@ -136,11 +136,11 @@ func (g *guard) awaitLeave() (Told, bool) {
 
 func isStop(sig os.Signal) bool { return sig == unix.SIGTERM || sig == unix.SIGINT }
 
-// start runs the command with what the container has: its folder, its output.
 // spareThreads are those that this process is given before there is a task: what they are
 // is known then ([sandbox.Guard]).
 const spareThreads = 8
 
+// start runs the command with what the container has: its folder, its output.
 func (g *guard) start(command, env []string) error {
 	file, err := watchdog.LookPath(command[0], env)
 	if err != nil {

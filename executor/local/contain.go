@@ -32,12 +32,13 @@ const nobody = 65534
 type containment struct {
 	whom Whom
 	plan sandbox.Plan
+	seen *listing
 	why  error // why no sandbox can be made here, nil = one can
 }
 
 // findContainment completes the plan, and tries it.
 func findContainment(cfg Config) containment {
-	c := containment{whom: cfg.Contain, plan: cfg.Sandbox}
+	c := containment{whom: cfg.Contain, plan: cfg.Sandbox, seen: new(listing)}
 	if c.whom == ContainNobody {
 		return c
 	}
@@ -121,7 +122,7 @@ func (c *containment) try(cfg Config) error {
 }
 
 // planEntry is the plan as an entry of a supervisor's environment.
-func (c *containment) planEntry() string { return planVar + "=" + c.plan.Encode() }
+func (c *containment) planEntry() string { return planVar + "=" + c.seen.plan(c.plan).Encode() }
 
 // status is one line for people.
 func (c *containment) status(g *cgroups) string {

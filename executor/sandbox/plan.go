@@ -41,6 +41,8 @@ type Plan struct {
 	// Hide are folders and files that nobody inside may see, wherever they are, and by
 	// whatever links.
 	Hide []string
+	// Shown are the parts of the system's folders that are shown: [Plan.List] finds them.
+	Shown []string `json:",omitempty"`
 	// HostNetwork: the network of the machine, else none beyond loopback.
 	HostNetwork bool
 	// Processes bounds the processes and threads inside, this package's caller with
@@ -56,6 +58,11 @@ func (p Plan) Validate() error {
 	for _, dir := range slices.Concat(p.Share, p.Hide) {
 		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" {
 			return fmt.Errorf("sandbox: folder %q: give a whole path without \"..\", and not / itself", dir)
+		}
+	}
+	for _, part := range p.Shown {
+		if len(part) < 2 || part[1] != '/' {
+			return fmt.Errorf("sandbox: %q is no part of a system's folder", part)
 		}
 	}
 	for _, dir := range p.Share {

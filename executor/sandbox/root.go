@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,7 +48,7 @@ func (p Plan) makeRoot() error {
 	}
 	shown, shared, own := &copier{}, &copier{}, &copier{}
 	shown.devices()
-	shown.folders(p.visible(), viewer{places(p.Hide), settings})
+	shown.parts(p.listed())
 	shared.shares(p) // by the broker's user still, which may get where the sandbox's does not
 	if err := cmp.Or(shown.err, shared.err); err != nil {
 		return err
@@ -107,28 +106,21 @@ func (c *copier) devices() {
 	}
 }
 
-// folders copies those that are there, without what is hidden.
-func (c *copier) folders(list []string, v viewer) {
-	for _, dir := range list {
-		if st, err := os.Lstat(dir); err != nil || !st.IsDir() {
-			continue // what cannot be looked at cannot be used
+// parts copies what is shown of the system's folders. Links are made, not copied; what has
+// gone since it was listed is no error.
+func (c *copier) parts(list []string) {
+	for _, part := range list {
+		kind, path := part[0], part[1:]
+		if kind == partLink {
+			if to, err := os.Readlink(path); err == nil {
+				c.trees = append(c.trees, tree{fd: -1, to: path, link: to})
+			}
+			continue
 		}
-		for _, it := range v.parts(dir) {
-			c.part(it, it.path != dir)
+		c.copy(path, path, readOnly, kind == partFolder)
+		if errors.Is(c.err, unix.ENOENT) {
+			c.err = nil
 		}
-	}
-}
-
-// part copies one; what has gone since it was listed is no error.
-func (c *copier) part(it item, listed bool) {
-	if it.kind == fs.ModeSymlink {
-		if to, err := os.Readlink(it.path); err == nil {
-			c.trees = append(c.trees, tree{fd: -1, to: it.path, link: to})
-		}
-		return
-	}
-	if c.copy(it.path, it.path, readOnly, it.kind == fs.ModeDir); listed && errors.Is(c.err, unix.ENOENT) {
-		c.err = nil
 	}
 }
 

@@ -19,6 +19,59 @@ type item struct {
 	kind fs.FileMode // fs.ModeDir, fs.ModeSymlink or 0 for a file
 }
 
+// Kinds of parts, before their paths in Plan.Shown.
+const (
+	partFolder = 'd'
+	partFile   = 'f'
+	partLink   = 'l'
+)
+
+// mostShown bounds what a list takes in the environment of a sandbox's first process, in
+// bytes: the kernel takes 128 KiB of one variable.
+const mostShown = 64 << 10
+
+// List returns the plan with what it shows of the system's folders as of now, which takes
+// some milliseconds; without, each sandbox finds it itself.
+func (p Plan) List() Plan {
+	p.Shown = nil
+	list, size := p.listed(), 0
+	for _, part := range list {
+		size += len(part) + len(`"",`)
+	}
+	if size <= mostShown {
+		p.Shown = list
+	}
+	return p
+}
+
+// listed returns the parts that are shown, those of a List or those that there are now.
+func (p Plan) listed() (out []string) {
+	if p.Shown != nil {
+		return p.Shown
+	}
+	v := viewer{places(p.Hide), settings}
+	for _, dir := range p.visible() {
+		if st, err := os.Lstat(dir); err != nil || !st.IsDir() {
+			continue // what cannot be looked at cannot be used
+		}
+		for _, it := range v.parts(dir) {
+			out = append(out, it.String())
+		}
+	}
+	return out
+}
+
+// String is the part in a list.
+func (i item) String() string {
+	switch i.kind {
+	case fs.ModeDir:
+		return string(partFolder) + i.path
+	case fs.ModeSymlink:
+		return string(partLink) + i.path
+	}
+	return string(partFile) + i.path
+}
+
 // viewer says of which parts a folder is shown so that nothing hidden is among them.
 //
 // A folder that holds nothing hidden is one part. Another one is rebuilt from its parts:

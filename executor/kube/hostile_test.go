@@ -13,8 +13,9 @@ import (
 
 // why says what a pod under a watchdog does not stop, as executor/DESIGN.md does.
 var why = map[string]string{
-	"TermTheInit": "kubelets stop a pod by TERM; a task that sends it ends itself",
-	"BeRoot":      "an image's own user may be root, without its rights; kube.user names another",
+	"TermTheInit":   "kubelets stop a pod by TERM; a task that sends it ends itself",
+	"ReachLoopback": "pods have the cluster's network, with routes; its NetworkPolicy says where to",
+	"BeRoot":        "an image's own user may be root, without its rights; kube.user names another",
 }
 
 // TestHostile: what attacks from a pod fails, or is named in executor/DESIGN.md.

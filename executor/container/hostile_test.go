@@ -25,8 +25,11 @@ func TestHostile(t *testing.T) {
 			e := engines.Start(t, kind)
 			executortest.Hostile(t, func(t *testing.T) executortest.Env {
 				cfg := config(t, e)
-				cfg.Pids = 256
-				return storage(cfg)
+				shared := executortest.SharedFolder(t)
+				cfg.Pids, cfg.Mounts = 256, []string{shared + ":" + shared}
+				env := storage(cfg)
+				env.Shared = shared
+				return env
 			}, why)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -36,6 +37,17 @@ var program = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
+// SharedFolder makes the folder of a hostile test that its tasks see, of any user: they
+// must see nothing else of the machine that they could change.
+func SharedFolder(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "shared")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // attack has a stranger's task try attacks by their names: none may work.
 func attack(names ...string) func(*Rig) {
 	return func(r *Rig) {
@@ -43,9 +55,6 @@ func attack(names ...string) func(*Rig) {
 		r.Must(err)
 		path := filepath.Join(filepath.Dir(r.fifo()), "attack")
 		r.Must(errors.Join(os.WriteFile(path, content, 0o600), os.Chmod(path, 0o755)))
-		if r.env.Shared == "" { // the test's folders are the broker's user's
-			r.Must(os.Chmod(filepath.Dir(path), 0o755))
-		}
 		if out := r.said(r.stranger("exec " + path + " " + strings.Join(names, " "))); out != "end\n" {
 			r.Errorf("worked: %q", strings.Fields(strings.TrimSuffix(out, "end\n")))
 		}

@@ -24,8 +24,10 @@ func TestHostile(t *testing.T) {
 	c, n := onOther.node(t)
 	executortest.Hostile(t, func(t *testing.T) executortest.Env {
 		cfg := watched(t, c, n, realConfig(t, c))
-		cfg.StartLimit = time.Minute
+		shared := executortest.SharedFolder(t)
+		cfg.StartLimit, cfg.Mounts = time.Minute, []string{shared + ":" + shared}
 		env := storage(&cfg)
+		env.Shared = shared
 		env.Open = func(t *testing.T) executor.Handler {
 			t.Helper()
 			h, err := kube.OpenWatched(cfg)

@@ -1,7 +1,6 @@
 package executortest
 
 import (
-	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -91,14 +90,14 @@ func hostileKillAll(r *Rig) {
 // hostileInit: a task cannot end, stop or hold up the process that watches it, and so
 // gets nothing for free.
 func hostileInit(r *Rig) {
-	for _, sig := range []string{"KILL", "STOP", "HUP", "QUIT", "ILL", "ABRT", "BUS", "FPE", "SEGV", "SYS", "USR1", "PIPE"} {
-		queued := fmt.Sprintf("for i in 1 2 3; do /bin/kill -q 1 -s %s 1; done; ", sig) // as sigqueue sends it
-		t := r.stranger(fmt.Sprintf("kill -%s $PPID; kill -%[1]s 1; %s sleep 0.1; exit 7", sig, queued))
-		if res := r.run(t); res.Cause != executor.Exited || res.ExitCode != 7 {
-			r.Errorf("%s: got %+v, want exit code 7", sig, res)
-		}
+	t := r.stranger(`for sig in KILL STOP HUP QUIT ILL ABRT BUS FPE SEGV SYS USR1 PIPE; do
+echo $sig; kill -$sig $PPID; kill -$sig 1
+for i in 1 2 3; do /bin/kill -q 1 -s $sig 1; done 2>/dev/null # as sigqueue sends it
+sleep 0.1; done; exit 7`)
+	if res := r.run(t); res.Cause != executor.Exited || res.ExitCode != 7 {
+		r.Errorf("got %+v after %q, want exit code 7", res, r.Written(t.ID, "stdout"))
 	}
-	t := r.stranger("kill -STOP $PPID; kill -STOP 1; " + forever)
+	t = r.stranger("kill -STOP $PPID; kill -STOP 1; " + forever)
 	t.Timeout = time.Second
 	if res := r.run(t); res.Cause != executor.TimedOut {
 		r.Errorf("got %+v, want it ended at its timeout", res)

@@ -114,12 +114,17 @@ const (
 	TimedOut              // killed at its timeout
 	Stopped               // killed by Stop
 	Fenced                // killed at its fence: it counts as lost
-	Vanished              // the handler lost track of it: it counts as lost
+	Vanished              // its site or its handler lost track of it: it counts as lost
 	NoStart               // its own command could not be started: Detail says why; it counts as failed
 	// Declined: its site could not start it (no processes, no descriptors, a cgroup,
 	// a disk), and nothing of it ran. Detail says why; it is handed back like an
 	// attempt that Start refused.
 	Declined
+	// Orphaned: what watched it (a supervisor, its container's first process) was gone
+	// without a word, while broker, machine and engine stood. Its task may have done that
+	// to be computed for nothing, so it is charged for Run, which the handler measures: from
+	// the start to the moment at which it found it so. Nothing of it runs any more.
+	Orphaned
 )
 
 // Result is how an attempt ended.

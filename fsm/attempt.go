@@ -14,7 +14,7 @@ type attempt struct {
 	task        uint32
 	attempt     uint32 // Invariant: grows per task
 	failures    uint32
-	losses      uint32
+	losses      lossCount
 	doubts      uint32 // how often a hint made its task continue elsewhere. Invariant: ≤ bounds.doubts
 	phase       attemptPhase
 	phaseBefore attemptPhase // before phaseAway, phaseAwaitingBound or a doubt; never one of these

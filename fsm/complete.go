@@ -28,7 +28,9 @@ func (s *lifecycle) finishLeft(slot uint64, e *command.Ended) {
 		s.finish(slot, e)
 		return
 	case past && e.Outcome == command.Lost:
-		s.countLoss(slot)
+		s.countLoss(slot, bySite)
+	case past && e.Outcome == command.Orphaned:
+		s.countLoss(slot, orphaned)
 	}
 	s.answerForLeft(slot, false, e.Outcome == command.Lost)
 }
@@ -67,9 +69,13 @@ func (s *lifecycle) finish(slot uint64, e *command.Ended) {
 }
 
 // span returns the run that is charged, in log milliseconds. It is as measured, but bounded by the log's
-// own entries, so that a late report cannot inflate it.
+// own entries, so that a late report cannot inflate it. That of an orphan, whose end nobody saw, begins at the
+// earliest when it was reported to run.
 func (s *lifecycle) span(a *attempt, e *command.Ended) (start, end int64) {
 	start = min(a.assignedMs+e.DelayMs, s.time)
+	if e.Outcome == command.Orphaned {
+		start = max(start, a.startedMs)
+	}
 	end = min(start+e.RunMs, s.time)
 	if limit := s.jobs.Get(a.seq).timeoutMs; limit > 0 {
 		end = min(end, start+limit)
@@ -103,6 +109,8 @@ func (s *lifecycle) settleTask(a *attempt, r record, o command.Outcome) {
 			return
 		}
 		s.requeue(a, r, o)
+	case o == command.Orphaned:
+		s.settleOrphan(a, r)
 	default: // Lost, or stopped though nobody asked for it
 		s.lose(a, r, o)
 	}
@@ -110,9 +118,9 @@ func (s *lifecycle) settleTask(a *attempt, r record, o command.Outcome) {
 
 // lose decides what happens to a task that its site lost.
 func (s *lifecycle) lose(a *attempt, r record, o command.Outcome) {
-	r.losses++
+	r.losses += bySite
 	r.detail = cmp.Or(r.detail, a.why, "lost by "+s.sites[a.site].name)
-	if s.jobs.Get(a.seq).onLoss == command.Never || r.losses >= MaxLosses {
+	if s.jobs.Get(a.seq).onLoss == command.Never || r.losses.bySite() >= MaxLosses {
 		s.endTask(a.seq, TaskLost, r)
 		return
 	}

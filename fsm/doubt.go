@@ -144,7 +144,7 @@ func (s *lifecycle) resume(slot uint64) {
 // reenter makes a leftover its task's live attempt, as it was when it was left.
 //
 // REQUIRES: the task neither waits nor has a live attempt.
-func (s *lifecycle) reenter(slot uint64, failures, losses, doubts uint32, length int64) {
+func (s *lifecycle) reenter(slot uint64, failures uint32, losses lossCount, doubts uint32, length int64) {
 	s.unwatch(slot)
 	p := s.attempts.Mut(slot, s.epoch)
 	delete(s.leftovers, p.leftKey())
@@ -193,22 +193,22 @@ func (s *lifecycle) overtake(slot uint64) bool {
 	return true
 }
 
-// countLoss counts the loss of a leftover whose task continued elsewhere: once, as it would count if the
+// countLoss counts one loss, of a leftover whose task continued elsewhere: once, as it would count if the
 // task had waited for it. It ends nothing by itself.
-func (s *lifecycle) countLoss(slot uint64) {
+func (s *lifecycle) countLoss(slot uint64, one lossCount) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.left.doubt != doubtPast {
 		return
 	}
 	a.settleDoubt()
 	if live, ok := s.live[taskKey{a.seq, a.task}]; ok {
-		s.attempts.Mut(live, s.epoch).losses++
+		s.attempts.Mut(live, s.epoch).losses += one
 		return
 	}
 	if j := s.jobs.Get(a.seq); j == nil || j.tasks.findBack(a.task) == nil {
 		return
 	}
-	s.mutJob(a.seq).set(s.epoch).findBack(a.task).losses++
+	s.mutJob(a.seq).set(s.epoch).findBack(a.task).losses += one
 }
 
 // settleDoubt makes every later report about a leftover without effect.
@@ -247,7 +247,7 @@ func (s *views) viewTwice(a *attempt) string {
 // inDoubt reads the fields that only a leftover in doubt has.
 func (r *snapReader) inDoubt(s *State, a *attempt) {
 	a.phaseBefore = attemptPhase(r.upTo(uint64(phaseRunning), "state"))
-	a.failures, a.losses, a.doubts = r.u32("failures"), r.u32("losses"), r.u32("doubts")
+	a.failures, a.losses, a.doubts = r.u32("failures"), r.losses(s), r.u32("doubts")
 	a.weight = r.within(0, command.MaxTaskWeight, "weight")
 	a.queuedMs, a.assignedMs, a.left.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
 	r.check(a.left.startedMs < 0 || a.phaseBefore == phaseRunning && a.queuedMs <= a.left.startedMs,

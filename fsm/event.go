@@ -103,10 +103,12 @@ const (
 	EndDeclined         // requeued only: its site returned it
 	EndUnstarted        // requeued only: its site never began it
 	EndSuspected        // requeued only: its site is suspected and may still run it
+	EndOrphaned         // requeued only: it lost what watched it while its site stood, and was charged
 )
 
 var endingNames = [...]string{
 	"", "succeeded", "failed", "timed-out", "cancelled", "stopped", "lost", "declined", "unstarted", "suspected",
+	"orphaned",
 }
 
 // String returns the ending's name in the API.
@@ -146,6 +148,8 @@ func endingOf(o command.Outcome) Ending {
 		return EndStopped
 	case command.Lost:
 		return EndLost
+	case command.Orphaned:
+		return EndOrphaned
 	case neverRan:
 		return EndUnstarted
 	case declined:

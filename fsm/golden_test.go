@@ -339,11 +339,14 @@ func (s *script) ref() command.AttemptRef {
 func (s *script) done() command.Body {
 	o := map[string]command.Outcome{
 		"": command.Succeeded, "succeeded": command.Succeeded, "failed": command.Failed,
-		"timeout": command.TimedOut, "stopped": command.Stopped, "lost": command.Lost,
+		"timeout": command.TimedOut, "stopped": command.Stopped, "lost": command.Lost, "orphaned": command.Orphaned,
 	}
 	e := command.Ended{
 		AttemptRef: s.ref(), Outcome: o[s.str("outcome")], RunMs: s.num("run", 0), DelayMs: s.num("delay", 0),
 		ExitCode: int32(s.num("exit", 0)),
+	}
+	if e.Outcome == command.Orphaned {
+		return &command.Orphans{Attempts: []command.Ended{e}}
 	}
 	return &command.Complete{Attempts: []command.Ended{e}}
 }
@@ -396,9 +399,13 @@ func (s *script) tasks() string {
 	var out strings.Builder
 	list, _ := s.w.s.Tasks(s.job(), 0, 100)
 	for _, v := range list {
-		fmt.Fprintf(&out, "%d %s at %q attempt %d queued %d assigned %d started %d ended %d exit %d failures %d losses %d %q\n",
+		orphans := ""
+		if v.Orphans > 0 {
+			orphans = fmt.Sprintf(" orphans %d", v.Orphans)
+		}
+		fmt.Fprintf(&out, "%d %s at %q attempt %d queued %d assigned %d started %d ended %d exit %d failures %d losses %d%s %q\n",
 			v.Index, v.State, v.Site, v.Attempt, v.QueuedMs, v.AssignedMs, v.StartedMs, v.EndedMs,
-			v.ExitCode, v.Failures, v.Losses, v.Reason)
+			v.ExitCode, v.Failures, v.Losses, orphans, v.Reason)
 	}
 	return out.String()
 }

@@ -49,11 +49,12 @@ type seldom struct {
 
 // backTask is a task that returned to the queue.
 type backTask struct {
-	task             uint32
-	attempt          uint32 // the last one
-	failures, losses uint32
-	doubts           uint32 // as in attempt
-	queuedMs         int64
+	task     uint32
+	attempt  uint32 // the last one
+	failures uint32
+	losses   lossCount
+	doubts   uint32 // as in attempt
+	queuedMs int64
 }
 
 // run is a range of tasks that ended alike.
@@ -66,7 +67,8 @@ type run struct {
 
 // record is what GET tasks shows of an ended task.
 type record struct {
-	task, attempt, failures, losses uint32
+	task, attempt, failures         uint32
+	losses                          lossCount
 	exit, signal                    int32
 	site                            int32
 	token                           uint64

@@ -131,7 +131,7 @@ func (s *lifecycle) applyChoreToLeft(k choreKind, slot uint64) {
 		return
 	}
 	if k == choreAway {
-		s.countLoss(slot)
+		s.countLoss(slot, bySite)
 	}
 	switch a := s.attempts.Get(slot); {
 	case k == choreAnswer:

@@ -237,7 +237,7 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 	case EventTaskRequeued:
 		queued := t.queuedMs
 		t.waits, t.queuedMs = true, e.Time
-		if e.End == EndFailed || e.End == EndTimedOut || e.End == EndStopped { // charged
+		if e.End == EndFailed || e.End == EndTimedOut || e.End == EndStopped || e.End == EndOrphaned { // charged
 			v.ended(x, &t, e)
 			if x.present {
 				x.change.New.Add(t.width, t.booked, 0)

@@ -18,6 +18,7 @@ func pairWorld(t *testing.T) *world {
 	p := params()
 	p.PreferOwn, p.ReserveAfterMs = true, 1000
 	w := newWorld(t, p, "a", "b", "c")
+	w.must("a", &command.Raise{Version: Version})
 	w.must("b", w.offering("b", 2))
 	w.must("c", w.offering("c", 1, 1))
 	first := w.job("a", 3)
@@ -93,6 +94,9 @@ func pairCommands(w *world) map[string]func() command.Command {
 	})
 	out["Failed b"] = runs(func(as []Assignment) command.Body {
 		return &command.Complete{Attempts: []command.Ended{ended(as[0], command.Failed, 300)}}
+	})
+	out["Orphans b"] = runs(func(as []Assignment) command.Body {
+		return &command.Orphans{Attempts: []command.Ended{ended(as[0], command.Orphaned, 300)}}
 	})
 	out["Decline b"] = runs(func(as []Assignment) command.Body {
 		return &command.Decline{Attempts: []command.AttemptRef{as[len(as)-1].AttemptRef}, Reason: "busy"}

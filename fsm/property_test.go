@@ -578,10 +578,14 @@ func (m *model) bound(t *rapid.T) {
 func (m *model) complete(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	c := &command.Complete{}
+	c, orphans := &command.Complete{}, rapid.IntRange(0, 3).Draw(t, "orphans") == 0
 	for _, ref := range m.someAttempts(site) {
+		outcome := command.Orphaned
+		if !orphans {
+			outcome = command.Outcome(rapid.IntRange(0, int(command.Lost)).Draw(t, "outcome"))
+		}
 		c.Attempts = append(c.Attempts, command.Ended{
-			AttemptRef: ref, Outcome: command.Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")),
+			AttemptRef: ref, Outcome: outcome,
 			ExitCode: int32(rapid.IntRange(0, 2).Draw(t, "exit")),
 			Ran:      rapid.Bool().Draw(t, "ran"), DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"),
 			RunMs:  rapid.Int64Range(0, 5000).Draw(t, "run"),
@@ -590,6 +594,10 @@ func (m *model) complete(t *rapid.T) {
 		if c.Attempts[len(c.Attempts)-1].Outcome != command.Lost {
 			m.dead[taskKey{m.w.s.findJob(ref.Job), ref.Task}] = true
 		}
+	}
+	if orphans {
+		m.do(site, (*command.Orphans)(c))
+		return
 	}
 	m.do(site, c)
 }
@@ -830,7 +838,7 @@ func (m *model) bounds(t *rapid.T) {
 		if j == nil || m.dead[key] || j.onLoss == command.Immediate || a.boundMs <= s.time {
 			continue
 		}
-		if v := s.viewTask(key.seq, j, key.task); v.Losses > a.losses {
+		if v := s.viewTask(key.seq, j, key.task); v.Losses > a.losses.bySite() {
 			t.Fatalf("task %d/%d counts a loss at %d, its attempt may run until %d", key.seq, key.task, s.time, a.boundMs)
 		}
 	}

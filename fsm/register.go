@@ -183,7 +183,7 @@ func (s *lifecycle) answer(slot uint64) {
 		return
 	case a.phase == phaseLeft:
 		if w == wordLost || w == wordNone && a.phaseBefore == phaseRunning {
-			s.countLoss(slot)
+			s.countLoss(slot, bySite)
 		}
 		s.answerForLeft(slot, w == wordHeld, true)
 		return

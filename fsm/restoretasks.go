@@ -69,7 +69,7 @@ func (r *snapReader) back(s *State, j *job, t *taskSet) {
 	for range r.upTo(uint64(j.count), "returned tasks") {
 		b := backTask{
 			task: r.u32("task"), attempt: r.u32("attempt"),
-			failures: r.u32("failures"), losses: r.u32("losses"), doubts: r.u32("doubts"),
+			failures: r.u32("failures"), losses: r.losses(s), doubts: r.u32("doubts"),
 		}
 		b.queuedMs = r.ms(0, s.time)
 		_, ended := t.findRun(b.task)
@@ -102,7 +102,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 	for range r.upTo(uint64(j.count), "attempts") {
 		a := attempt{seq: seq, task: r.u32("task"), attempt: r.u32("attempt"), token: r.upTo(s.index, "token")}
 		a.site = int32(r.upTo(MaxMembers, "site"))
-		a.failures, a.losses, a.doubts = r.u32("failures"), r.u32("losses"), r.u32("doubts")
+		a.failures, a.losses, a.doubts = r.u32("failures"), r.losses(s), r.u32("doubts")
 		a.phase = attemptPhase(r.upTo(uint64(phaseAwaitingBound), "state"))
 		a.phaseBefore = attemptPhase(r.upTo(uint64(phaseStopping), "state"))
 		name := r.text(command.MaxMachineName, "machine")
@@ -180,7 +180,7 @@ func (r *snapReader) records(s *State, j *job, t *taskSet) {
 	for range r.upTo(most, "records") {
 		v := record{
 			task: r.u32("task"), attempt: r.u32("attempt"),
-			failures: r.u32("failures"), losses: r.u32("losses"), token: r.uint(),
+			failures: r.u32("failures"), losses: r.losses(s), token: r.uint(),
 		}
 		v.exit, v.signal, v.site = r.i32("exit code"), r.i32("signal"), r.i32("site")
 		v.queuedMs, v.assignedMs = r.ms(0, s.time), r.ms(-1, s.time)

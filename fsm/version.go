@@ -10,7 +10,10 @@ import (
 // within a version (architecture D2). Code that would change it checks State.version and keeps the old
 // behaviour beside the new one. A command that only a newer version has is refused as OutOfRange until that
 // version is in force.
-const Version = 1
+//
+//	1  what a federation begins with
+//	2  Orphans
+const Version = 2
 
 // Version returns the apply version in force, 0 before genesis.
 func (s *clock) Version() uint32 { return s.version }

@@ -273,7 +273,8 @@ func (s *views) viewTouched(v *TaskView, seq uint64, j *job) {
 	}
 	if b := j.tasks.findBack(i); b != nil {
 		v.QueuedMs, v.Attempt = b.queuedMs, b.attempt
-		v.Failures, v.Losses, v.Reason = b.failures, b.losses, s.viewDoubt(j, b)
+		v.Failures, v.Reason = b.failures, cmp.Or(s.viewDoubt(j, b), b.losses.note())
+		v.Losses, v.Orphans = b.losses.bySite(), b.losses.orphans()
 		return
 	}
 	if at, ok := j.tasks.findRun(i); ok {
@@ -285,7 +286,8 @@ func (s *views) viewLive(v *TaskView, a *attempt) {
 	v.State = [...]TaskState{Assigned, Running, Stopping, Withdrawn, Stopping}[a.phase]
 	v.Site, v.Machine, v.Attempt, v.Token = s.sites[a.site].name, a.machine.name, a.attempt, a.token
 	v.QueuedMs, v.AssignedMs, v.StartedMs = a.queuedMs, a.assignedMs, a.startedMs
-	v.Failures, v.Losses, v.Reason = a.failures, a.losses, cmp.Or(a.why, s.viewTwice(a))
+	v.Failures, v.Reason = a.failures, cmp.Or(a.why, s.viewTwice(a))
+	v.Losses, v.Orphans = a.losses.bySite(), a.losses.orphans()
 	if a.phase != phaseAwaitingBound {
 		return
 	}
@@ -306,7 +308,8 @@ func (s *views) viewEnded(v *TaskView, j *job, u *run, r *record) {
 	}
 	v.Machine, v.Attempt, v.Token = r.machine, r.attempt, r.token
 	v.QueuedMs, v.AssignedMs, v.StartedMs, v.EndedMs = r.queuedMs, r.assignedMs, r.startedMs, r.endedMs
-	v.ExitCode, v.Signal, v.Failures, v.Losses = r.exit, r.signal, r.failures, r.losses
+	v.ExitCode, v.Signal, v.Failures = r.exit, r.signal, r.failures
+	v.Losses, v.Orphans = r.losses.bySite(), r.losses.orphans()
 }
 
 // endReason returns why a task of the run ended so: its record says it, if there is one that does. Tasks that

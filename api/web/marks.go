@@ -30,7 +30,7 @@ func endOf(a *Attempt) string {
 		return runs
 	}
 	switch a.Outcome {
-	case fsm.EndFailed.String(), fsm.EndTimedOut.String(), fsm.EndLost.String():
+	case fsm.EndFailed.String(), fsm.EndTimedOut.String(), fsm.EndLost.String(), fsm.EndOrphaned.String():
 		return broke
 	case fsm.EndCancelled.String(), fsm.EndStopped.String(), fsm.EndDeclined.String(), fsm.EndUnstarted.String():
 		return halted

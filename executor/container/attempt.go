@@ -30,6 +30,8 @@ type work struct {
 	// Guarded by Handler.mu.
 	stopWhy string // "" = nobody asked for its end
 	began   bool   // the event was sent
+	// stood: it lived when it was last looked at, and the engine has answered since.
+	stood bool
 }
 
 // ended is an attempt's result, as it is kept beside its folder's other files.
@@ -87,7 +89,9 @@ func (h *Handler) attend(w *work, prepare func() error) {
 			h.void(w, h.unprepared(w, err))
 		}
 	}
-	h.watchAttempt(w, grown, prepare != nil && err == nil)
+	fresh := prepare != nil && err == nil
+	h.setStood(w, fresh)
+	h.watchAttempt(w, grown, fresh)
 	h.clean(w)
 }
 
@@ -145,7 +149,10 @@ func (h *Handler) checkAttempt(w *work) (soon bool) {
 		return h.abandon(w, "its folder cannot be read: "+err.Error())
 	}
 	if word.Run != nil {
-		h.hasBegun(w)
+		h.hasBegun(w, word.Run.At)
+	}
+	if word.Alive {
+		h.setStood(w, true)
 	}
 	switch {
 	case word.Alive && word.Ended != nil:
@@ -223,10 +230,13 @@ func (h *Handler) lastWord(w *work, c engine.Container) executor.Result {
 	case c.State.Status == "created":
 		return lost("its container was never started")
 	case c.State.OOMKilled:
-		return executor.Result{
+		return h.ran(w, executor.Result{
 			Cause: executor.Exited, ExitCode: 137, Signal: 9,
 			Detail: watchdog.OutOfMemory(w.Task),
-		}
+		})
+	}
+	if r := h.ran(w, orphan(c)); h.mayBeOrphan(w, c) && !r.Started.IsZero() {
+		return r
 	}
 	detail := fmt.Sprintf("its container was ended from outside (code %d)", c.State.ExitCode)
 	if c.State.Error != "" {
@@ -263,9 +273,12 @@ func (h *Handler) whyStopped(w *work) string {
 	return w.stopWhy
 }
 
-func (h *Handler) hasBegun(w *work) {
+func (h *Handler) hasBegun(w *work, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if w.Began.IsZero() {
+		w.Began = at
+	}
 	if !w.began && w.Ended == nil {
 		w.began = true
 		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})

@@ -130,6 +130,9 @@ func (h *Handler) setAway(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	wasUp, first := h.presence.setAway(err)
+	for w := range h.attempts.Running() { // what ends before it is looked at again may have ended with the engine
+		w.stood = false
+	}
 	if wasUp {
 		h.attempts.Events.Put(executor.Event{Capacity: true})
 	}

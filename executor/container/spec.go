@@ -29,7 +29,7 @@ func (m *template) spec(w *work, ref executor.ImageName, o box.Order, by limit) 
 	s := engine.Spec{
 		Image: ref.String(), User: c.User, Labels: m.labels(t),
 		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb}, Env: ownEnv,
-		NetworkDisabled: c.Network == "none",
+		NetworkDisabled: c.Network == "none", StopSignal: "SIGKILL", // its first process heeds no other
 		HostConfig: engine.HostConfig{
 			Mounts: m.mountsOf(w), NetworkMode: c.Network,
 			PidsLimit: c.Pids, CapDrop: []string{"ALL"}, CapAdd: c.CapAdd, SecurityOpt: []string{"no-new-privileges"},

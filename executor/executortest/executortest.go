@@ -98,6 +98,7 @@ var always = []testCase{
 	{"ManyInTurn", testMany},
 	{"CoresHold", testCores},
 	{"SiteTrouble", testSiteTrouble},
+	{"OrphanIsCharged", testOrphan},
 }
 
 // Run runs the suite, with the cases for the kind of fence that the handler has.

@@ -274,6 +274,13 @@ func TestHeard(t *testing.T) {
 			Cause: executor.Stopped, Run: 1, ExitCode: 143, Signal: 15,
 			Detail: "lost: EvictionByEvictionAPI: drained",
 		}},
+		"signalled by itself": {
+			"r", ended(143, "Error", `{"v":1,"begun":true,"ran":9,"cause":2,"exit":143,"signal":15,"detail":"`+guard.Signalled+`"}`), nil,
+			executor.Result{
+				Cause: executor.Orphaned, Run: 9, ExitCode: 143, Signal: 15,
+				Detail: "orphaned: its watchdog was signalled to end, and its pod not to go",
+			},
+		},
 		"no such command": {"r", ended(127, "Error", `{"v":1,"cause":5,"exit":127,"detail":"no such command"}`), nil, executor.Result{Cause: executor.NoStart, ExitCode: 127, Detail: "no such command"}},
 		"no leave":        {"", ended(125, "Error", `{"v":1,"cause":3,"exit":125,"detail":"not started: nobody answers"}`), nil, executor.Result{Cause: executor.Stopped, Detail: "lost: not started: nobody answers"}},
 		"no watchdog":     {"", failed, nil, executor.Result{Cause: executor.Stopped, Detail: "lost: not started: the watchdog's image: ErrImagePull: no"}},

@@ -125,16 +125,21 @@ func heard(task executor.Task, t guard.Told, p *podView, k *kill, seen executor.
 		r.Cause, r.Detail, r.Run = t.Cause, inLine(t.Detail), max(r.Run, task.Timeout)
 	case executor.Fenced:
 		r.Cause, r.Detail = t.Cause, inLine(t.Detail)
-	case executor.Stopped, executor.Vanished, executor.NoStart, executor.Declined:
+	case executor.Stopped, executor.Vanished, executor.NoStart, executor.Declined, executor.Orphaned:
 		switch {
 		case k != nil:
 			r.Cause, r.Detail = k.cause, k.detail(task)
+		case t.Detail == guard.Signalled && p.isAlone():
+			r.Cause, r.Detail = executor.Orphaned, "orphaned: its watchdog was signalled to end, and its pod not to go"
 		case seen.Cause == executor.Exited && p.reason != evicted:
 			return with(r, inLine(t.Detail))
 		}
 	}
 	return r
 }
+
+// isAlone: Kubernetes has not ended the pod, for all that it says.
+func (p *podView) isAlone() bool { return !p.deleting && p.reason == "" && p.disrupted == "" }
 
 // notBegun returns the end of a task whose watchdog was given leave and did not begin it.
 func notBegun(t guard.Told) executor.Result {
@@ -143,7 +148,7 @@ func notBegun(t guard.Told) executor.Result {
 		return executor.Result{Cause: t.Cause, ExitCode: t.ExitCode, Detail: inLine(t.Detail)}
 	case executor.Fenced, executor.Declined:
 		return executor.Result{Cause: t.Cause, Detail: inLine(t.Detail)}
-	case executor.Exited, executor.TimedOut, executor.Stopped, executor.Vanished:
+	case executor.Exited, executor.TimedOut, executor.Stopped, executor.Vanished, executor.Orphaned:
 	}
 	return lost(inLine(t.Detail))
 }

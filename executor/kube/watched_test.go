@@ -102,7 +102,7 @@ func TestWatchedConformance(t *testing.T) {
 		}
 		return env
 	}, "Finish", "ExitCode", "Signal", "NoSuchCommand", "Timeout", "StopTreeThatIgnoresTERM", "LeftoversDieWithTheTask",
-		"LogsOfBothStreams", "Environment", "StartTwiceRunsOnce", "AdoptRunning", "AdoptedStop")
+		"LogsOfBothStreams", "Environment", "StartTwiceRunsOnce", "AdoptRunning", "AdoptedStop", "OrphanIsCharged")
 }
 
 // beWatched is the broker that TestWatchedBrokerKilled kills: it starts one task with

@@ -182,7 +182,7 @@ func (h *Handler) takeOver(s *slot, lines []line) {
 	}
 	for _, w := range works {
 		if w.Ended == nil && s.dead {
-			w.Ended = h.lastWord(s, w.Name).end()
+			w.Ended = h.lastWord(s, w.Name, nil).end()
 		}
 	}
 	if s.dead {
@@ -237,7 +237,7 @@ func evidence(w *work) int {
 	switch w.Ended.Result.Cause {
 	case executor.Declined:
 		return 0
-	case executor.Vanished:
+	case executor.Vanished, executor.Orphaned:
 		return 1
 	default:
 		return 2
@@ -248,8 +248,11 @@ func evidence(w *work) int {
 func (h *Handler) replay(s *slot, lines []line) []*work {
 	var order []*work
 	byName := map[string]*work{}
+	restarted := false
 	for _, l := range lines {
 		switch {
+		case l.Sup != nil:
+			restarted = l.Sup.Boot != h.boot
 		case l.Ask != nil:
 			name := l.Ask.Task.ID.String()
 			if !attempts.ValidName(name) || byName[name] != nil {
@@ -267,6 +270,9 @@ func (h *Handler) replay(s *slot, lines []line) []*work {
 			w.Began = l.Run.At
 			w.runs()
 		case l.End != nil && byName[l.End.Name] != nil:
+			if restarted && l.End.Result.Cause == executor.Orphaned { // a machine that goes down signals all
+				l.End.Result.Cause, l.End.Result.Detail = executor.Vanished, "lost: the machine was restarted"
+			}
 			byName[l.End.Name].Ended = l.End.end()
 		case l.Drop != nil && byName[*l.Drop] != nil:
 			byName[*l.Drop].Forgotten = true

@@ -36,6 +36,8 @@ type attempt struct {
 	tell int64
 	word []byte
 	why  string // of Stop
+	// told: the broker asked for the end. signalled: outside a sandbox, a signal did.
+	told, signalled bool
 	// askAt is when the journal is asked what a signal meant, watchdog.Never = none came;
 	// asked is when that was done last.
 	askAt, askedAt int64
@@ -72,7 +74,11 @@ func (a *attempt) run() executor.Result {
 		a.signalAll(unix.SIGKILL)
 	})
 	unix.Close(a.child)
+	stray := a.signalled && !a.told && !a.isStopped(executor.Boottime())
 	a.plan.Explain(&r, a.Task, watchdog.End{Status: a.Status, Why: a.why, OOM: a.group.oomKilled()})
+	if stray && r.Cause == executor.Stopped {
+		r.Cause, r.Detail = executor.Orphaned, "orphaned: its supervisor was signalled to end, and not by its broker"
+	}
 	return r
 }
 
@@ -218,7 +224,7 @@ func (a *attempt) watchTask() {
 // receiveCommand takes what the broker says and reports whether it wants a stop.
 func (a *attempt) receiveCommand(from int) (stop bool) {
 	if from&fromTerm != 0 && drain(a.termed) {
-		stop = !a.inside
+		stop, a.signalled = !a.inside, !a.inside
 		a.askAt = a.askedAt + askPause
 	}
 	if from&fromBroker == 0 {
@@ -229,7 +235,7 @@ func (a *attempt) receiveCommand(from int) (stop bool) {
 		a.orphan = true
 	}
 	if rest, ok := strings.CutPrefix(msg, "stop "+a.name+" "); ok {
-		a.why, stop = rest, true
+		a.why, a.told, stop = rest, true, true
 	}
 	return stop
 }

@@ -26,6 +26,7 @@ func (h *Handler) heard(s *slot, l line) {
 	switch {
 	case w == nil || h.attempts.Closed():
 	case l.Run != nil && l.Run.Name == w.Name:
+		w.Began = l.Run.At
 		h.hasStarted(w)
 	case l.End != nil && l.End.Name == w.Name:
 		if !l.End.Result.Started.IsZero() { // it may not have run long enough to be told of
@@ -80,6 +81,7 @@ func (h *Handler) free(s *slot) {
 // gone settles what a dead supervisor left: an attempt that it ended without
 // being heard, or one that it lost.
 func (h *Handler) gone(s *slot) {
+	now := time.Now()
 	h.mu.Lock()
 	s.dead = true
 	h.idle = slices.DeleteFunc(h.idle, func(o *slot) bool { return o == s })
@@ -90,11 +92,11 @@ func (h *Handler) gone(s *slot) {
 		// handOver may have noticed too and be giving it to another supervisor.
 		<-w.Accepted()
 		h.mu.Lock()
-		ours := s.current == w
+		ours, seen := s.current == w, &sighting{began: w.Began, gone: now, task: w.Task}
 		h.mu.Unlock()
 		if ours {
 			h.collect(s, w.Name)
-			e = h.lastWord(s, w.Name)
+			e = h.lastWord(s, w.Name, seen)
 		}
 	}
 	h.groups.remove(s.name)
@@ -117,24 +119,25 @@ func (h *Handler) close(s *slot, w *work, e *ended) (unused bool) {
 }
 
 // lastWord returns how an attempt ended whose supervisor is dead. One without a
-// result has vanished: what may be left of it is killed first.
-func (h *Handler) lastWord(s *slot, name string) *ended {
+// result has vanished, or is an orphan: what may be left of it is killed first. seen is what
+// this broker saw of it, nil if the supervisor died before.
+func (h *Handler) lastWord(s *slot, name string, seen *sighting) *ended {
 	path := filepath.Join(s.dir, "journal")
 	f, err := outputs.OpenRegular(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
-		return vanished(name, "its journal cannot be read: "+err.Error())
+		return h.orphan(vanished(name, "its journal cannot be read: "+err.Error()), seen)
 	}
 	defer f.Close()
 	lines, err := readJournal(f)
 	if err != nil {
-		return vanished(name, err.Error())
+		return h.orphan(vanished(name, err.Error()), seen)
 	}
 	for _, l := range lines {
 		if l.End != nil && l.End.Name == name {
 			return l.End
 		}
 	}
-	e := h.unended(s, name, lines)
+	e := h.unended(s, name, lines, seen)
 	h.sweep(s)
 	e.Out, e.Err = h.rescue(s, name, 0), h.rescue(s, name, 1)
 	if _, err := appendLine(f, line{End: e}); err != nil {
@@ -145,17 +148,17 @@ func (h *Handler) lastWord(s *slot, name string) *ended {
 
 // unended is the end of an attempt that its dead supervisor has not ended: it has vanished,
 // unless the journal proves that it never began.
-func (h *Handler) unended(s *slot, name string, lines []line) *ended {
+func (h *Handler) unended(s *slot, name string, lines []line, seen *sighting) *ended {
 	e := vanished(name, "its supervisor died")
 	h.mu.Lock()
 	sick := s.sick
 	h.mu.Unlock()
-	up := false
+	up, restarted := false, false
 	for _, l := range lines {
 		switch {
 		case l.Sup != nil && l.Sup.Boot != h.boot:
 			e.Result.Detail = "the machine was restarted"
-			up = true // and that took the line with it, for all that is known
+			up, restarted = true, true // and that took the line with it, for all that is known
 		case l.Run != nil && l.Run.Name == name:
 			e.Result.Started = l.Run.At
 		case l.Up != nil:
@@ -170,7 +173,10 @@ func (h *Handler) unended(s *slot, name string, lines []line) *ended {
 	if sick != "" && e.Result.Started.IsZero() {
 		e.Result = watchdog.NotBegun(&watchdog.Trouble{Cause: errors.New(sick)})
 	}
-	return e
+	if sick != "" || restarted { // it gave up by itself
+		return e
+	}
+	return h.orphan(e, seen)
 }
 
 func vanished(name, why string) *ended {

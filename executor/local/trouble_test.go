@@ -347,7 +347,7 @@ func TestLostOutputThatCannotBeKept(t *testing.T) {
 	if err := unix.Kill(o.slotOf(task).pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if r := o.end(task); r.Cause != executor.Vanished {
+	if r := o.end(task); r.Cause != executor.Orphaned {
 		t.Fatalf("%+v", r)
 	}
 	o.lostOutput(task)

@@ -49,7 +49,7 @@ func (p *Plan) Explain(r *executor.Result, t executor.Task, e End) {
 		if r.ExitCode != 0 && e.OOM {
 			r.Detail = OutOfMemory(t)
 		}
-	case executor.Vanished, executor.NoStart, executor.Declined:
+	case executor.Vanished, executor.NoStart, executor.Declined, executor.Orphaned:
 	}
 }
 

@@ -20,6 +20,13 @@ type StartedAttempt struct {
 // Complete reports attempts that ended.
 type Complete struct{ Attempts []Ended }
 
+// Orphans reports attempts that ended as Orphaned, and nothing else. A member that does not know this kind does
+// not know the outcome, so the site sends it only once OrphansVersion is in force, and [Stopped] before.
+type Orphans Complete
+
+// OrphansVersion is the first apply version that has Orphans.
+const OrphansVersion = 2
+
 // Ended is the compact outcome of an attempt.
 type Ended struct {
 	AttemptRef
@@ -45,6 +52,10 @@ const (
 	// attempt but does not count as a failure. A lost attempt with a Bound is not taken for dead
 	// before the bound has passed; a site that knows the attempt is dead reports Stopped instead.
 	Lost
+	// Orphaned means that what watched the attempt was gone without a word, while its site's broker and machine
+	// stood: the task may have done that itself. It is dead, it is charged like a failure for what its site
+	// measured, it does not count as one, and a few of them end the task. Only Orphans reports it.
+	Orphaned
 )
 
 // Bound declares when attempts that nothing can stop from outside (a batch system's job, a cluster's
@@ -86,15 +97,21 @@ func (b *Started) Validate() error {
 }
 
 // Validate checks the bounds.
-func (b *Complete) Validate() error {
-	if err := within("attempts", int64(len(b.Attempts)), 0, MaxReports); err != nil {
+func (b *Complete) Validate() error { return validEnds(b.Attempts, Succeeded, Lost) }
+
+// Validate checks the bounds, and that every attempt is Orphaned.
+func (b *Orphans) Validate() error { return validEnds(b.Attempts, Orphaned, Orphaned) }
+
+// validEnds checks ends whose outcomes must be in first…last.
+func validEnds(ends []Ended, first, last Outcome) error {
+	if err := within("attempts", int64(len(ends)), 0, MaxReports); err != nil {
 		return err
 	}
-	for i := range b.Attempts {
-		a := &b.Attempts[i]
+	for i := range ends {
+		a := &ends[i]
 		if err := firstError(
 			a.AttemptRef.Validate(),
-			within("outcome", int64(a.Outcome), 0, int64(Lost)),
+			within("outcome", int64(a.Outcome), int64(first), int64(last)),
 			within("delay_ms", a.DelayMs, 0, MaxTimeoutMs),
 			within("run_ms", a.RunMs, 0, MaxTimeoutMs),
 			within("bytes of detail", int64(len(a.Detail)), 0, MaxDetail),

@@ -107,6 +107,9 @@ func specimens() map[string]Body {
 		"vote":      &Vote{Motion: 300, Yes: true},
 		"gossipkey": &GossipKey{Term: 8, Generation: 2, Key: [32]byte{0: 19, 31: 20}},
 		"renice":    &Renice{Jobs: []Nice{{Num: 300}, {Num: 7, Nice: MaxNice}}},
+		"orphans": &Orphans{Attempts: []Ended{{
+			AttemptRef: specimenRef(0), Outcome: Orphaned, Ran: true, DelayMs: 5, RunMs: 1234, Detail: "its supervisor died",
+		}}},
 		"nice": &Submit{Jobs: []JobSpec{
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40},
 		}},
@@ -349,6 +352,12 @@ func drawBody(t *rapid.T) Body {
 		return &Leave{}
 	case KindClose:
 		return &Close{Why: Closure(number(t, 0, int64(LastClosure), "why"))}
+	case KindOrphans:
+		return &Orphans{Attempts: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Ended {
+			e := drawEnded(t)
+			e.Outcome = Outcome(number(t, int64(Orphaned), int64(Orphaned), "outcome"))
+			return e
+		}), 0, 3).Draw(t, "attempts")}
 	case KindRenice:
 		return &Renice{Jobs: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Nice {
 			return Nice{Num: rapid.Uint64Min(1).Draw(t, "num"), Nice: uint32(number(t, 0, MaxNice, "nice"))}

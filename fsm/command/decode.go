@@ -162,6 +162,8 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Recover{Epoch: r.uint("epoch", MaxEpoch), HoldMs: r.int("hold_ms")}
 	case uint64(KindRenice):
 		c.Body = &Renice{Jobs: list(r, "jobs", MaxReports, minNice, (*reader).nice)}
+	case uint64(KindOrphans):
+		c.Body = &Orphans{Attempts: list(r, "attempts", MaxReports, minAttempt+7, (*reader).ended)}
 	case uint64(KindInvite), uint64(KindRevoke), uint64(KindAdmit), uint64(KindRekey), uint64(KindMotion),
 		uint64(KindVote), uint64(KindGossipKey):
 		c.Body = r.rosterBody(kind)

@@ -105,6 +105,8 @@ func appendBody(dst []byte, body Body) []byte {
 		return appendString(appendSigned(appendJobID(dst, b.Job), b.Task), b.At)
 	case *Renice:
 		return appendRenice(dst, b)
+	case *Orphans:
+		return appendComplete(dst, (*Complete)(b))
 	case *Close:
 		return append(dst, byte(b.Why))
 	case *Usage:

@@ -32,10 +32,11 @@ const (
 	KindVote      Kind = 25 // an elector votes
 	KindGossipKey Kind = 26 // the next key of gossip
 	KindRenice    Kind = 27 // an owner changes the order of its waiting jobs
+	KindOrphans   Kind = 28 // attempts lost what watched them while their site stood; from version 2 on
 )
 
 // LastKind is the greatest kind.
-const LastKind = KindRenice
+const LastKind = KindOrphans
 
 // OfLeader reports whether only the leader's own broker proposes commands of a kind: what it has judged of others, and
 // what it puts in force for all.
@@ -71,3 +72,4 @@ func (*Motion) Kind() Kind    { return KindMotion }
 func (*Vote) Kind() Kind      { return KindVote }
 func (*GossipKey) Kind() Kind { return KindGossipKey }
 func (*Renice) Kind() Kind    { return KindRenice }
+func (*Orphans) Kind() Kind   { return KindOrphans }

@@ -1,15 +1,14 @@
 package audit
 
 import (
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 )
 
 const (
-	// maxQueue is how many entries wait for the disk; who adds another one waits.
-	maxQueue = 4096
+	// maxBytes is how much waits for the disk; who adds more waits.
+	maxBytes = 1 << 20
 	// writeEvery is how long the writer lets entries come that nobody waits for: a thousand requests a second would
 	// else be a thousand writes, and each would wake the writer.
 	writeEvery = 50 * time.Millisecond
@@ -21,21 +20,29 @@ const (
 
 // Log is the record of one site. All methods may be called from any goroutine.
 type Log struct {
-	files  *files // the writer's
-	queue  chan item
-	urgent chan struct{} // has one if somebody waits, or the queue is getting full
+	files  *files        // the writer's
+	wake   chan struct{} // has one if the batch is not empty
+	urgent chan struct{} // has one if somebody waits for it, or it is getting full
 	quit   chan struct{}
 	done   chan struct{} // closed once the writer has ended
 	close  sync.Once
 	failed func(error)
 	told   time.Time // when failed was called last; the writer's
+	spare  []byte    // the last batch's, to be used again; the writer's
+
+	mu     sync.Mutex
+	next   batch      // what the writer takes next; guarded by mu
+	room   *sync.Cond // the batch was taken
+	closed bool       // nothing is written any more; guarded by mu
 }
 
-// item is a line to write; a nil one only asks for a sync.
-type item struct {
-	line   []byte
-	synced chan error // nil = nobody waits
+// batch is what is written together.
+type batch struct {
+	lines   []byte
+	waiting []chan error // each is told when a disk has it
 }
+
+func (b *batch) empty() bool { return len(b.lines) == 0 && len(b.waiting) == 0 }
 
 // Options of a Log.
 type Options struct {
@@ -54,50 +61,60 @@ func Open(o Options) (*Log, error) {
 		return nil, fmt.Errorf("open the audit record: %w", err)
 	}
 	l := &Log{
-		files: f, queue: make(chan item, maxQueue), urgent: make(chan struct{}, 1),
+		files: f, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		quit: make(chan struct{}), done: make(chan struct{}),
 		failed: o.Failed,
 	}
+	l.room = sync.NewCond(&l.mu)
 	go l.run()
 	return l, nil
 }
 
 // Append adds an entry; with durable it returns once a disk has it, or says why none has.
 func (l *Log) Append(e Entry, durable bool) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("encode an audit entry: %w", err)
-	}
-	return l.add(append(line, '\n'), durable)
+	return l.add(durable, func(b []byte) []byte { return append(e.appendTo(b), '\n') })
 }
 
 // flush returns once all that was added has been written.
-func (l *Log) flush() error { return l.add(nil, true) }
+func (l *Log) flush() error { return l.add(true, func(b []byte) []byte { return b }) }
 
-func (l *Log) add(line []byte, wait bool) error {
-	it := item{line: line}
-	if wait {
-		it.synced = make(chan error, 1)
+// add has the next batch end with what line adds. A batch is one piece of memory: a piece for each entry, handed over
+// by itself, cost a submission five times as much.
+func (l *Log) add(wait bool, line func([]byte) []byte) error {
+	l.mu.Lock()
+	for len(l.next.lines) >= maxBytes && !l.closed {
+		l.room.Wait()
 	}
-	select {
-	case l.queue <- it:
-	case <-l.done:
+	if l.closed {
+		l.mu.Unlock()
 		return errClosed
 	}
-	if wait || len(l.queue) > maxQueue/2 {
-		select {
-		case l.urgent <- struct{}{}:
-		default: // the writer is told already
-		}
+	first := l.next.empty()
+	l.next.lines = line(l.next.lines)
+	var synced chan error
+	if wait {
+		synced = make(chan error, 1)
+		l.next.waiting = append(l.next.waiting, synced)
+	}
+	urgent := wait || len(l.next.lines) > maxBytes/2
+	l.mu.Unlock()
+	if first {
+		tell(l.wake)
+	}
+	if urgent {
+		tell(l.urgent)
 	}
 	if !wait {
 		return nil
 	}
+	return <-synced
+}
+
+// tell puts one into a channel that has room for one, unless it is told already.
+func tell(c chan struct{}) {
 	select {
-	case err := <-it.synced:
-		return err
-	case <-l.done:
-		return errClosed
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -115,17 +132,13 @@ func (l *Log) run() {
 	defer tick.Stop()
 	for {
 		select {
-		case first := <-l.queue:
-			if first.synced == nil {
-				l.gather()
-			}
-			l.write(first)
+		case <-l.wake:
+			l.gather()
+			l.write(l.take(false))
 		case <-tick.C:
 			l.report(l.files.sync())
 		case <-l.quit:
-			for len(l.queue) > 0 {
-				l.write(<-l.queue)
-			}
+			l.write(l.take(true))
 			l.report(l.files.sync())
 			return
 		}
@@ -143,28 +156,27 @@ func (l *Log) gather() {
 	}
 }
 
-// write writes an entry and all that wait with it, and syncs if somebody waits for that.
-func (l *Log) write(first item) {
-	batch, waiting := first.line, waiters(nil, first)
-	for range len(l.queue) {
-		it := <-l.queue
-		batch, waiting = append(batch, it.line...), waiters(waiting, it)
-	}
-	err := l.files.append(batch)
-	if err == nil && len(waiting) > 0 {
+// take returns what is to be written, and lets others come.
+func (l *Log) take(last bool) batch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.next
+	l.next, l.spare = batch{lines: l.spare[:0]}, b.lines
+	l.closed = last
+	l.room.Broadcast()
+	return b
+}
+
+// write writes a batch, and syncs if somebody waits for that.
+func (l *Log) write(b batch) {
+	err := l.files.append(b.lines)
+	if err == nil && len(b.waiting) > 0 {
 		err = l.files.sync()
 	}
 	l.report(err)
-	for _, w := range waiting {
+	for _, w := range b.waiting {
 		w <- err
 	}
-}
-
-func waiters(list []chan error, it item) []chan error {
-	if it.synced == nil {
-		return list
-	}
-	return append(list, it.synced)
 }
 
 // report tells of a failure, at most every tellEvery: a full disk fails each batch.

@@ -226,7 +226,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	c.bounds.Declare(func(ref command.AttemptRef) { c.again = append(c.again, ref) })
 	c.publishHeld(s)
 	c.pubs.Publish(c.settledBelow)
-	c.reports.SendEnds(func(id executor.ID) { delete(c.returned, id) })
+	c.reports.SendEnds(s.Version(), func(id executor.ID) { delete(c.returned, id) })
 	c.lend.Offer(c.incarnation)
 	if !c.gone {
 		c.lend.ReportClosure()

@@ -225,6 +225,10 @@ func TestCancelledHomeJobNeverRunsAgain(t *testing.T) {
 			delete(s.running, id)
 			s.turn(EndedEvent{id, executor.Result{Cause: executor.Vanished, Detail: "lost: its supervisor died"}})
 		},
+		"orphaned": func(s *rigSite, id executor.ID) {
+			delete(s.running, id)
+			s.turn(EndedEvent{id, executor.Result{Cause: executor.Orphaned, Detail: "lost: its supervisor died"}})
+		},
 		"failed by itself": func(s *rigSite, id executor.ID) { s.finish(id, 1) },
 	}
 	for name, end := range ends {

@@ -75,6 +75,7 @@ func TestLossesAreCounted(t *testing.T) {
 		"local fenced 1; ":   {Cause: executor.Fenced},
 		"local vanished 1; ": {Cause: executor.Vanished},
 		"local stopped 1; ":  {Cause: executor.Stopped},
+		"local orphaned 1; ": {Cause: executor.Orphaned},
 		"":                   {ExitCode: 1, Run: time.Second},
 	} {
 		r := newRig(t, command.DefaultParams(), 1)

@@ -53,10 +53,11 @@ const (
 	lostFenced   lossCause = iota // ended at its fence
 	lostVanished                  // its handler lost track of it
 	lostStopped                   // stopped though nobody asked, as together with the broker
+	lostOrphaned                  // what watched it was gone without a word
 	lossCauses
 )
 
-var lossNames = [lossCauses]string{"fenced", "vanished", "stopped"}
+var lossNames = [lossCauses]string{"fenced", "vanished", "stopped", "orphaned"}
 
 // Tallies count since the start of the broker, by handler; the loop counts,
 // Metrics reads.
@@ -100,6 +101,8 @@ func (t *Tallies) End(handler string, r executor.Result, asked bool) {
 		at(t.lost, handler)[lostVanished]++
 	case r.Cause == executor.Stopped && !asked:
 		at(t.lost, handler)[lostStopped]++
+	case r.Cause == executor.Orphaned:
+		at(t.lost, handler)[lostOrphaned]++
 	}
 }
 

@@ -173,6 +173,10 @@ func (r *run) spec(j plan.Job, owner string) testbed.Spec {
 	if j.Stubborn {
 		s.Command = append(s.Command, "-stubborn")
 	}
+	if j.Hostile {
+		s.Command = append(s.Command, "-hostile")
+		s.Sites = &testbed.Where{Not: []string{owner}}
+	}
 	if j.Exit != 0 {
 		s.Command = append(s.Command, "-exit", fmt.Sprint(j.Exit))
 	}

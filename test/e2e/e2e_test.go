@@ -24,6 +24,10 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(testbed.BuildAndRun(func(binary string) int {
 		cloudshare, solo.Binary = binary, binary
+		if err := os.Setenv("CLOUDSHARE_SANDBOX_SHARE", testbed.SharedBeside(binary)); err != nil { // of every broker
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		defer stopShared()
 		return m.Run()
 	}))
@@ -50,8 +54,7 @@ func start(t *testing.T, sites, cores int, env ...string) *testbed.Federation {
 func startBinary(t *testing.T, binary string, sites, cores int, env ...string) *testbed.Federation {
 	t.Helper()
 	fed, err := testbed.Start(t.Context(), testbed.Options{
-		Binary: binary, Dir: t.TempDir(), Sites: sites, Cores: cores,
-		Coordination: *coordination, Env: env, Share: testbed.SharedBeside(cloudshare),
+		Binary: binary, Dir: t.TempDir(), Sites: sites, Cores: cores, Coordination: *coordination, Env: env,
 	})
 	if err != nil {
 		t.Fatal(err)

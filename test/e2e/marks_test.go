@@ -36,7 +36,11 @@ mark end`
 func newGated(t *testing.T) *gated {
 	t.Helper()
 	dir := sharedDir(t)
-	return &gated{marks: filepath.Join(dir, "marks"), gate: filepath.Join(dir, "gate")}
+	g := &gated{marks: filepath.Join(dir, "marks"), gate: filepath.Join(dir, "gate")}
+	// Made before any task does: tasks are of different users where the broker is root.
+	must(t, os.WriteFile(g.marks, nil, 0o600))
+	must(t, os.Chmod(g.marks, 0o666))
+	return g
 }
 
 // sharedDir is a test's folder that tasks see.

@@ -62,14 +62,18 @@ func lend(a, b *operator) {
 	runsAt(b, a)
 }
 
-// runsAt has a site's job run at another's machine.
+// runsAt has a site's job run at another's machine, in a sandbox there.
 func runsAt(owner, at *operator) {
 	owner.Helper()
-	want := strings.TrimSpace(at.types(where))
-	if here := strings.TrimSpace(owner.types(where)); here == want {
+	lender, here := strings.TrimSpace(at.types(where)), strings.TrimSpace(owner.types(where))
+	if here == lender {
 		owner.Fatalf("%s and %s share the namespace %s", owner.site, at.site, here)
 	}
-	owner.types("cloudshare run --only "+at.site+" -- "+where, "(?m)^"+regexp.QuoteMeta(want)+"$")
+	said := owner.types("cloudshare run --only "+at.site+" -- sh -c 'echo $CLOUDSHARE_SITE; "+where+"'",
+		`(?m)^`+at.site+`$`, `(?m)^net:\[\d+\]$`)
+	if strings.Contains(said, lender) || strings.Contains(said, here) {
+		owner.Errorf("a task of %s at %s runs in no network of its own:\n%s", owner.site, at.site, said)
+	}
 }
 
 // comeBack has a site lose its disk, and get its name and its account back by the recovery key.

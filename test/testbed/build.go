@@ -43,8 +43,8 @@ func BuildAndRun(run func(binary string) int) int {
 	return run(binary)
 }
 
-// SharedBeside returns the folder, beside the binary of BuildAndRun, that tasks of all the
-// federations of a test may write, in sandboxes, too: see [Options.Share].
+// SharedBeside returns the folder, beside the binary of BuildAndRun, that any user may write: tasks in
+// sandboxes can if their broker shares it (sandbox.share).
 func SharedBeside(binary string) string { return filepath.Join(filepath.Dir(binary), "shared") }
 
 // MakeShared makes a folder that any user may write, as tasks of a broker that is root

@@ -36,8 +36,6 @@ type Options struct {
 	ZK, ZKAuth string
 	// Env are further variables of the brokers, NAME=VALUE.
 	Env []string
-	// Share is a folder that all tasks see, "" = none.
-	Share string
 	// StartTimeout until every site is ready; 0 means a minute.
 	StartTimeout time.Duration
 }
@@ -73,9 +71,6 @@ func Start(ctx context.Context, opts Options) (*Federation, error) {
 	}
 	args := []string{
 		"dev", "--sites", strconv.Itoa(opts.Sites), "--http", hostPort(port), "--cores", strconv.Itoa(opts.Cores), "--data-dir", opts.Dir,
-	}
-	if opts.Share != "" {
-		args = append(args, "--share", opts.Share)
 	}
 	if opts.Coordination != "" {
 		args = append(args, "--coordination", opts.Coordination)

@@ -23,13 +23,12 @@ type deadlineReader struct {
 	out   *http.ResponseController
 	wait  time.Duration
 	timer *time.Timer // until the body is a slow one
-	// unheld has nobody told any more that the request has ended.
-	unheld func() bool
 
 	mu      sync.Mutex
-	ended   bool   // guarded by mu
-	leave   func() // of the place it has; guarded by mu
-	refused error  // there is no place for it, or its request has ended; guarded by mu
+	ended   bool        // guarded by mu
+	leave   func()      // of the place it has; guarded by mu
+	unwatch func() bool // has nobody told any more that the request has ended; guarded by mu
+	refused error       // there is no place for it, or its request has ended; guarded by mu
 }
 
 // newDeadlineReader reads a body of at most so many bytes; finish must be called.
@@ -39,7 +38,6 @@ func (b *Bodies) newDeadlineReader(w http.ResponseWriter, r *http.Request, most 
 		wait: b.timeout,
 	}
 	d.timer = time.AfterFunc(slowBody, func() { d.slow(r.Context(), b.slow) })
-	d.unheld = context.AfterFunc(r.Context(), func() { d.end(problem.Ended(r.Context())) })
 	return d
 }
 
@@ -53,13 +51,16 @@ func (d *deadlineReader) end(why error) {
 	}
 }
 
-// slow takes a place for a body that is still on its way, or has its read end.
+// slow takes a place for a body that is still on its way, or has its read end. From now on it also ends with its
+// request, whose token may be revoked: to watch for that from its first byte on would cost each submission more than
+// to find its token does.
 func (d *deadlineReader) slow(ctx context.Context, at *Places) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended {
 		return
 	}
+	d.unwatch = context.AfterFunc(ctx, func() { d.end(problem.Ended(ctx)) })
 	if d.leave, d.refused = at.Enter(ctx); d.refused != nil {
 		_ = d.out.SetReadDeadline(time.Now())
 	}
@@ -100,10 +101,12 @@ func (d *deadlineReader) stop() {
 // finish gives the place back; nothing is read any more. It is idempotent.
 func (d *deadlineReader) finish() {
 	d.timer.Stop()
-	d.unheld()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true
+	if d.unwatch != nil {
+		d.unwatch()
+	}
 	if d.leave != nil {
 		d.leave()
 		d.leave = nil

@@ -48,7 +48,8 @@ const (
 	// maxOrder bounds an order: a task's command and environment come from a
 	// request body of at most 1 MiB, and JSON escapes cost up to six times that.
 	maxOrder = 8 << 20
-	// maxTold bounds what is read of what was told. The task could write there, too.
+	// maxTold bounds what is read of what was told, from its begin and from its end. The task could write
+	// there, too, but Init's last word comes when nothing of the task is left.
 	maxTold = 64 << 10
 	// maxWhy bounds the reason of a stop; a fifo takes it in one piece.
 	maxWhy = 1000
@@ -175,7 +176,7 @@ func Hear(dir string) (w Word, err error) {
 	}
 	defer f.Close()
 	w.Alive = held(f) // looked at first: who is dead tells no more
-	b, err := io.ReadAll(io.LimitReader(f, maxTold))
+	b, err := readEnds(f, maxTold)
 	if err != nil {
 		return w, fmt.Errorf("hear: %w", err)
 	}
@@ -192,6 +193,21 @@ func Hear(dir string) (w Word, err error) {
 		}
 	}
 	return w, nil
+}
+
+// readEnds returns the first and the last bytes of a file, most of each, with a newline between what is not
+// all of it.
+func readEnds(f *os.File, most int64) ([]byte, error) {
+	first, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil || int64(len(first)) < most {
+		return first, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	last, err := io.ReadAll(io.NewSectionReader(f, max(st.Size()-most, most), most))
+	return append(append(first, '\n'), last...), err
 }
 
 // held reports whether a living process has locked the file.

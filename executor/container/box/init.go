@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -54,7 +53,6 @@ type boxed struct {
 	out   watchdog.Output
 	clerk *watchdog.Clerk
 	timer int // timerfd on CLOCK_BOOTTIME
-	term  int // eventfd, readable after SIGTERM
 
 	plan watchdog.Plan
 	watchdog.Reaper
@@ -95,26 +93,11 @@ func (b *boxed) open() (err error) {
 	if b.timer, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
 		return fmt.Errorf("make timer: %w", err)
 	}
-	if b.term, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return fmt.Errorf("make eventfd: %w", err)
+	// Nobody can say who sent a signal: the task would end its attempt by one, as if its site had.
+	if err = sandbox.DropSignals(); err != nil {
+		return fmt.Errorf("drop signals: %w", err)
 	}
-	b.catchTerm()
 	return nil
-}
-
-// catchTerm turns SIGTERM, by which an engine stops containers, into something
-// that can be polled. Other signals are not for us.
-func (b *boxed) catchTerm() {
-	ch := make(chan os.Signal, 1)
-	// Caught, not ignored: the task would inherit that.
-	signal.Notify(ch, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
-	go func() {
-		for sig := range ch {
-			if sig == unix.SIGTERM || sig == unix.SIGINT {
-				_, _ = unix.Write(b.term, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-			}
-		}
-	}()
 }
 
 // run starts the task and sees it to its end: when run returns, no process is
@@ -237,17 +220,11 @@ func (b *boxed) poll(wake int64) (stop bool) {
 	}
 	fds := []unix.PollFd{
 		{Fd: int32(b.stops.Fd()), Events: unix.POLLIN},
-		{Fd: int32(b.term), Events: unix.POLLIN},
 		{Fd: int32(b.child), Events: unix.POLLIN},
 		{Fd: int32(b.timer), Events: unix.POLLIN},
 	}
 	if _, err := unix.Poll(fds, -1); err != nil {
 		return false // a signal
-	}
-	if fds[1].Revents != 0 {
-		var n [8]byte
-		_, _ = unix.Read(b.term, n[:])
-		b.why, stop = "its container was stopped", true
 	}
 	if fds[0].Revents != 0 {
 		buf := make([]byte, 4<<10)

@@ -10,7 +10,8 @@ type Spec struct {
 	Healthcheck     *Healthcheck `json:",omitempty"` // nil = the image's own
 	User            string       `json:",omitempty"` // "" = the image's own
 	Labels          map[string]string
-	NetworkDisabled bool `json:",omitempty"`
+	NetworkDisabled bool   `json:",omitempty"`
+	StopSignal      string `json:",omitempty"` // by which the engine stops it; "" = the image's, or TERM
 	HostConfig      HostConfig
 }
 

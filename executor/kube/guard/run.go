@@ -220,7 +220,7 @@ func (g *guard) watchTask() error {
 // ended says how.
 func (g *guard) ended(began int64, failed error) Told {
 	r := executor.Result{Cause: executor.Exited}
-	g.plan.Explain(&r, executor.Task{Timeout: g.orders.Timeout}, watchdog.End{Status: g.Status, Why: "its container was stopped"})
+	g.plan.Explain(&r, executor.Task{Timeout: g.orders.Timeout}, watchdog.End{Status: g.Status, Why: stopped})
 	if failed != nil {
 		r = executor.Result{
 			Cause: executor.Stopped, ExitCode: 137, Signal: int(unix.SIGKILL),

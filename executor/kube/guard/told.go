@@ -19,6 +19,11 @@ type Told struct {
 	Detail   string         `json:"detail,omitempty"`
 }
 
+// Signalled is the detail of a task that its guard ended since a signal asked for it: that of a kubelet, or the task's.
+const Signalled = "stopped: " + stopped
+
+const stopped = "its container was stopped"
+
 // maxTold is what Kubernetes keeps of last words, in bytes; maxDetail leaves room
 // for all else.
 const (

@@ -87,6 +87,8 @@ func Outcome(r executor.Result, asked bool) command.Outcome {
 			return command.Stopped
 		}
 		return command.Lost
+	case executor.Orphaned:
+		return command.Orphaned
 	case executor.NoStart:
 		return command.Failed
 	}

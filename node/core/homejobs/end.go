@@ -47,21 +47,27 @@ func (b *Book) HandleEnded(a *attempts.Attempt, r executor.Result, fx *turn.Effe
 	b.report(num, a, r, fx)
 	spec := &b.jobs[num].Spec
 	t.ExitCode, t.Signal = r.ExitCode, r.Signal
-	if t.State != fsm.Stopping || r.Detail == "" || r.Cause != executor.Vanished {
+	if t.State != fsm.Stopping || r.Detail == "" || r.Cause != executor.Vanished && r.Cause != executor.Orphaned {
 		t.Reason = r.Detail // else it says who cancelled it
 	}
 	if !r.Started.IsZero() {
 		t.StartedMs = r.Started.UnixMilli()
 	}
 	outcome := attempts.Outcome(r, a.Stopping)
+	t.orphaned = outcome == command.Orphaned
 	switch outcome {
 	case command.Failed, command.TimedOut:
 		t.Failures++
 	case command.Lost:
 		t.Losses++
+	case command.Orphaned:
+		t.Orphans++
 	case command.Succeeded, command.Stopped:
 	}
 	t.State = stateAfter(t, outcome, spec)
+	if outcome == command.Orphaned && t.State == fsm.TaskFailed {
+		t.Reason = fsm.OwnersFault(b.site, r.Detail)
+	}
 	if t.State == fsm.Queued {
 		b.waiting = append(b.waiting, waitingTask{num, a.ID.Task})
 	} else {
@@ -88,7 +94,7 @@ func (b *Book) report(num uint64, a *attempts.Attempt, r executor.Result, fx *tu
 
 // stateAfter returns the same rule as the federation's (fsm): a cancelled task
 // never runs again, failures count towards max_attempts, losses do not, five
-// losses are an end.
+// losses are an end, and so are five orphans, by their owner's fault.
 func stateAfter(t *Task, outcome command.Outcome, spec *command.JobSpec) fsm.TaskState {
 	if t.State == fsm.Stopping && outcome != command.Succeeded {
 		return fsm.TaskCancelled
@@ -101,6 +107,14 @@ func stateAfter(t *Task, outcome command.Outcome, spec *command.JobSpec) fsm.Tas
 	case command.Lost:
 		if t.Losses >= MaxLosses || spec.OnLoss == command.Never {
 			return fsm.TaskLost
+		}
+		return fsm.Queued
+	case command.Orphaned:
+		switch {
+		case spec.OnLoss == command.Never:
+			return fsm.TaskLost
+		case t.Orphans >= fsm.MaxOrphans:
+			return fsm.TaskFailed
 		}
 		return fsm.Queued
 	case command.Failed, command.TimedOut:

@@ -46,6 +46,8 @@ func (t *Task) requeuedAs() fsm.Ending {
 	switch {
 	case t.back:
 		return fsm.EndDeclined
+	case t.orphaned:
+		return fsm.EndOrphaned
 	case t.ExitCode != 0 || t.Signal != 0:
 		return fsm.EndFailed
 	}

@@ -17,6 +17,7 @@ type Task struct {
 	Signal   int           `json:"signal"`
 	Failures uint32        `json:"failures,omitempty"`
 	Losses   uint32        `json:"losses,omitempty"`
+	Orphans  uint32        `json:"orphans,omitempty"`
 	// Moments in unix milliseconds, 0 = not yet.
 	StartedMs int64 `json:"started_ms,omitempty"`
 	EndedMs   int64 `json:"ended_ms,omitempty"`
@@ -24,6 +25,8 @@ type Task struct {
 	runMs int64
 	// counted is the state that the job's counts have.
 	counted fsm.TaskState
+	// orphaned: its last attempt was.
+	orphaned bool
 	// back: its handler did not take the last attempt, which never ran.
 	back bool
 }

@@ -58,7 +58,7 @@ func (j *Job) NoPlace() string {
 // the broker too: what was only handed back has counted as no failure and no loss.
 func (j *Job) everRan() bool {
 	return j.taken || slices.ContainsFunc(j.Tasks, func(t Task) bool {
-		return t.State != fsm.Queued && t.State != fsm.Assigned || t.Failures+t.Losses > 0
+		return t.State != fsm.Queued && t.State != fsm.Assigned || t.Failures+t.Losses+t.Orphans > 0
 	})
 }
 

@@ -76,13 +76,37 @@ func (b *Book) QueueEnded(end command.Ended) { b.ends = append(b.ends, end) }
 func (b *Book) Ends() int { return len(b.ends) }
 
 // SendEnds proposes the outcomes of this turn. The broker and the handler keep each attempt
-// until the state has its outcome; then SendEnds calls settled for it.
-func (b *Book) SendEnds(settled func(executor.ID)) {
-	for len(b.ends) > 0 {
-		n := min(len(b.ends), turn.MaxReports)
-		ends := append([]command.Ended(nil), b.ends[:n]...)
-		b.ends = append(b.ends[:0], b.ends[n:]...)
-		b.out.Add(&command.Complete{Attempts: ends}, func(_ command.Result, _ turn.StateReader, fx *turn.Effects) {
+// until the state has its outcome; then SendEnds calls settled for it. version is the apply
+// version in force.
+func (b *Book) SendEnds(version uint32, settled func(executor.ID)) {
+	orphans, rest := splitOrphans(b.ends, version)
+	b.ends = b.ends[:0]
+	b.send(rest, settled, func(ends []command.Ended) command.Body { return &command.Complete{Attempts: ends} })
+	b.send(orphans, settled, func(ends []command.Ended) command.Body { return &command.Orphans{Attempts: ends} })
+}
+
+// splitOrphans returns what goes in a command of its own. Before the version that has it,
+// an orphan is reported as stopped though nobody asked: that is charged, too, and counts as
+// a loss.
+func splitOrphans(ends []command.Ended, version uint32) (orphans, rest []command.Ended) {
+	for _, e := range ends {
+		switch {
+		case e.Outcome != command.Orphaned:
+			rest = append(rest, e)
+		case version < command.OrphansVersion:
+			e.Outcome = command.Stopped
+			rest = append(rest, e)
+		default:
+			orphans = append(orphans, e)
+		}
+	}
+	return orphans, rest
+}
+
+// send proposes ends, as many as fit into a command.
+func (b *Book) send(all []command.Ended, settled func(executor.ID), as func([]command.Ended) command.Body) {
+	for ends := range slices.Chunk(all, turn.MaxReports) {
+		b.out.Add(as(ends), func(_ command.Result, _ turn.StateReader, fx *turn.Effects) {
 			for _, e := range ends {
 				id := b.attempts.ID(e.AttemptRef)
 				settled(id)

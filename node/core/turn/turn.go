@@ -12,6 +12,7 @@ import (
 // StateReader is what the core reads of the replicated state; a *fsm.State is one.
 type StateReader interface {
 	Index() uint64
+	Version() uint32 // apply version in force
 	Assignment(site string, ref command.AttemptRef) (fsm.Assignment, bool)
 	AssignmentsSince(site string, entry uint64) (changed []fsm.Assignment, whole bool)
 	SiteChange(site string) uint64

@@ -20,6 +20,7 @@ type Attempt struct {
 	// Start is its first act. Last is its last mark: if it has not ended, it
 	// ran at least until then.
 	Start, Last int64
+	Left        int64 // the last mark of what it left behind, 0 = none
 	Term        int64 // when TERM came, 0 = never
 	Ended       bool
 	Code        int // its exit code, once ended
@@ -92,6 +93,10 @@ func ReadMarks(text string) (Marks, error) {
 			a.Start = a.Last
 			old = &a
 			found[p] = old
+		}
+		if what == "left" {
+			old.Left = a.Last
+			continue
 		}
 		old.Last = a.Last
 		switch what {

@@ -46,12 +46,12 @@ func afterCancel(o Ordered, list []Attempt) []Violation {
 	return out
 }
 
-// overlaps finds attempts that began while an earlier one still left marks.
+// overlaps finds attempts that began while an earlier one, or what it left behind, still left marks.
 func overlaps(list []Attempt) []Violation {
 	var out []Violation
 	for i, a := range list {
 		for _, b := range list[i+1:] {
-			if over := time.Duration(a.Last - b.Start); over >= 0 {
+			if over := time.Duration(max(a.Last, a.Left) - b.Start); over >= 0 {
 				out = append(out, broken(Overlap, "%s ran on for %s (at least) after %s had started", a, over.Round(time.Millisecond), b))
 			}
 		}

@@ -1,17 +1,18 @@
 // Command mark is the task of the chaos tests: it runs for a while and leaves marks in
 // a file that all attempts at all sites share.
 //
-//	mark [-for 3s] [-first 1s] [-beat 50ms] [-stubborn] [-exit 0] FILE
+//	mark [-for 3s] [-first 1s] [-beat 50ms] [-stubborn] [-hostile] [-exit 0] FILE
 //
 // A mark is one line, one append with O_APPEND, so it is whole and in order:
 //
 //	WHAT JOB TASK ATTEMPT TOKEN SITE PID NANOSECONDS CODE
 //
-// WHAT is start (the first act), beat, term (TERM came) or end (the last act);
+// WHAT is start (the first act), beat, term (TERM came), end (the last act) or left (of a process left behind);
 // NANOSECONDS are CLOCK_BOOTTIME, one clock for all sites of one machine. An
 // attempt without an end was killed; it ran at least until its last beat.
 // A stubborn one does not end at TERM and goes on until it is killed. With
-// -first, attempt 1 runs that long and exits with -exit, the next ones with 0.
+// -first, attempt 1 runs that long and exits with -exit, the next ones with 0. A hostile
+// one attacks what it reaches first, and leaves processes behind: see hostile.go.
 package main
 
 import (
@@ -34,6 +35,8 @@ func main() {
 	stubborn := flag.Bool("stubborn", false, "do not end at TERM")
 	code := flag.Int("exit", 0, "exit code after the whole time")
 	first := flag.Duration("first", 0, "how long attempt 1 runs, if not as long as others")
+	hostile := flag.Bool("hostile", false, "attack what is reached, and leave processes behind")
+	left := flag.Int("left", 0, "be one that process `PID` left behind")
 	flag.Parse()
 	switch {
 	case *first == 0:
@@ -47,13 +50,24 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(exitMarks)
 	}
+	switch {
+	case *left > 0:
+		m.linger(*left, *beat)
+		return
+	case *hostile && os.Getuid() == 0:
+		fmt.Fprintln(os.Stderr, "mark: as root, -hostile would end everything on this machine: it is for tasks in sandboxes")
+		os.Exit(exitMarks)
+	case *hostile:
+		m.attack()
+	}
 	os.Exit(m.live(*length, *beat, *stubborn, *code))
 }
 
 // marks writes one attempt's.
 type marks struct {
 	file *os.File
-	who  string
+	who  string // all but the process
+	pid  int
 }
 
 func open(path string) (*marks, error) {
@@ -62,8 +76,8 @@ func open(path string) (*marks, error) {
 		return nil, fmt.Errorf("open marks: %w", err)
 	}
 	env := func(name string) string { return os.Getenv("CLOUDSHARE_" + name) }
-	return &marks{f, fmt.Sprintf("%s %s %s %s %s %d",
-		env("JOB"), env("TASK"), env("ATTEMPT"), env("TOKEN"), env("SITE"), os.Getpid())}, nil
+	who := fmt.Sprintf("%s %s %s %s %s", env("JOB"), env("TASK"), env("ATTEMPT"), env("TOKEN"), env("SITE"))
+	return &marks{f, who, os.Getpid()}, nil
 }
 
 // live runs and returns the exit code.
@@ -93,7 +107,7 @@ func (m *marks) put(what string, code int) int {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		os.Exit(exitMarks)
 	}
-	if _, err := fmt.Fprintf(m.file, "%s %s %d %d\n", what, m.who, now.Nano(), code); err != nil {
+	if _, err := fmt.Fprintf(m.file, "%s %s %d %d %d\n", what, m.who, m.pid, now.Nano(), code); err != nil {
 		os.Exit(exitMarks)
 	}
 	return code

@@ -26,8 +26,11 @@ type Job struct {
 	OnLoss   string
 	Home     bool // may run at its owner's only
 	Stubborn bool // its tasks do not end at TERM
-	Exit     int
-	Tries    int // max_attempts
+	// Hostile ones attack whatever they reach, and leave processes behind that fork for as long as they live. They run
+	// at other sites only, in sandboxes.
+	Hostile bool
+	Exit    int
+	Tries   int // max_attempts
 
 	// Scenarios, which are written and not drawn, say more.
 
@@ -61,6 +64,9 @@ func (j Job) String() string {
 	}
 	if j.Stubborn {
 		s += " stubborn"
+	}
+	if j.Hostile {
+		s += " hostile"
 	}
 	if j.Exit != 0 {
 		s += fmt.Sprintf(" exit %d of %d", j.Exit, j.Tries)
@@ -111,5 +117,6 @@ func job(r *rand.Rand, name string, count int) Job {
 	if r.IntN(8) == 0 {
 		j.Exit, j.Tries = 7, 1+r.IntN(2)
 	}
+	j.Hostile = !j.Home && r.IntN(4) == 0
 	return j
 }

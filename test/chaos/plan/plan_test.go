@@ -48,7 +48,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 						t.Fatalf("%s twice", j.Name)
 					}
 					names[j.Name] = true
-					seen[j.OnLoss], seen[fmt.Sprintf("home %v", j.Home)] = true, true
+					seen[j.OnLoss], seen[fmt.Sprintf("home %v, hostile %v", j.Home, j.Hostile)] = true, true
 				}
 			}
 			for _, f := range p.Faults {
@@ -59,7 +59,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 			}
 		}
 	}
-	if want := 8 + 3 + 2 + 17 + 5; len(seen) != want {
+	if want := 8 + 3 + 3 + 17 + 5; len(seen) != want {
 		t.Errorf("saw %d kinds, want %d: %v", len(seen), want, seen)
 	}
 }

@@ -27,7 +27,7 @@ const (
 )
 
 func defaultSandbox() SandboxConfig {
-	return SandboxConfig{Tasks: SandboxOff, Share: []string{}, Network: networkNone, Processes: 4096}
+	return SandboxConfig{Tasks: SandboxForeign, Share: []string{}, Network: networkNone, Processes: 4096}
 }
 
 // leastProcesses are those of the process that watches a task, and a few.

@@ -61,7 +61,8 @@ var tallyFigures = []struct {
 		func(m node.Metrics) []node.Tally { return m.Declined },
 	},
 	{
-		prometheus.NewDesc("cloudshare_attempts_lost_total", "Attempts that this site lost: ended at their fence, vanished, or stopped though nobody asked.", []string{"handler", "cause"}, nil),
+		prometheus.NewDesc("cloudshare_attempts_lost_total", "Attempts that this site lost: ended at their fence, vanished, "+
+			"orphaned (what watched them was gone without a word), or stopped though nobody asked.", []string{"handler", "cause"}, nil),
 		func(m node.Metrics) []node.Tally { return m.Lost },
 	},
 }

@@ -80,7 +80,7 @@ all sites, but for those that dev sets itself (addresses, folders, cores).`,
 	f.StringVar(&d.dataDir, "data-dir", "", "keep all data in this folder")
 	f.BoolVar(&d.keep, "keep", false, "do not remove the temporary folder at the end")
 	f.BoolVar(&d.sample, "sample", false, "submit a small workload and show who runs what for whom")
-	f.StringVar(&d.contain, "sandbox", "", "whose tasks run in sandboxes: foreign, all or off (the default)")
+	f.StringVar(&d.contain, "sandbox", "", "whose tasks run in sandboxes: foreign (the default), all or off")
 	f.StringSliceVar(&d.share, "share", nil, "folder that tasks in sandboxes see and may write, at the same path")
 	f.StringVar(&d.coordination, "coordination", config.Raft, "where the log is: raft, or zookeeper (starts a server of the Debian package)")
 	f.StringVar(&d.place, "zk", "", "with --coordination zookeeper: use this ensemble (host:port,…/path) instead")

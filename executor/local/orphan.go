@@ -1,0 +1,38 @@
+package local
+
+import (
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// sighting is what a broker saw of an attempt whose supervisor died while it looked.
+type sighting struct {
+	began time.Time // when its process began; zero = nobody has said so
+	gone  time.Time // when the supervisor was found dead
+	task  executor.Task
+}
+
+// orphan turns an attempt that vanished into an orphan if its task may have ended its supervisor: that began, and
+// died while this broker and the machine stood, before the fence. It ran at most from its begin until its
+// supervisor was found dead, by the wall's clock: the journal of an adopted one has no other.
+func (h *Handler) orphan(e *ended, seen *sighting) *ended {
+	if seen == nil || seen.isFenced(h.desk.Fence.Load()) {
+		return e
+	}
+	r := &e.Result
+	if r.Started.IsZero() {
+		r.Started = seen.began
+	}
+	if r.Started.IsZero() {
+		return e // it had no time to compute anything
+	}
+	r.Cause, r.Run = executor.Orphaned, max(seen.gone.Sub(r.Started), time.Millisecond)
+	r.Detail = "orphaned: its supervisor died while its broker and its machine stood"
+	return e
+}
+
+// isFenced reports whether the attempt's fence has passed: that would have ended it.
+func (s *sighting) isFenced(shared int64) bool {
+	return s.task.Fence != 0 && executor.Boottime() >= max(s.task.Fence, shared)
+}

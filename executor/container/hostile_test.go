@@ -11,7 +11,6 @@ import (
 
 // why says what a container does not stop, as executor/DESIGN.md does.
 var why = map[string]string{
-	"TermTheInit": "engines stop a container by TERM; a task that sends it ends itself",
 	"BeRoot":      "an image's own user may be root, without its rights; container.user names another",
 	"ForgeTheEnd": "the file that tells the end is the task's user's, too: it deceives its own job",
 }

@@ -80,8 +80,22 @@ test-short: need-go bin/tools/testsum ## run the packages' own tests, without th
 .PHONY: test-container
 test-container: need-root need-engines image bin/tools/testsum ## run tasks in containers of a real dockerd and Podman (root)
 	@CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" bin/tools/testsum \
-		--system $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 30m ./executor/container/... \
+		--system $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 30m -skip '^TestHostile$$' ./executor/container/... \
 		--system $(GO) test -json -tags container -count=1 -timeout 20m ./test/container/...
+
+# Local tasks as root's nobody and, by a user that may do nothing, as that one's own; then
+# containers of both engines. Nothing is built by the other user: it has no cache.
+HOSTILE      := TestHostile|TestSecretsInShownFolders
+HOSTILE_USER := setpriv --reuid 65432 --regid 65432 --clear-groups env HOME=/nonexistent
+.PHONY: test-hostile
+test-hostile: need-go bin/tools/testsum ## run hostile tasks in sandboxes and, as root, as another user and in containers
+	@bin/tools/testsum --system $(GO) test -json -count=1 -timeout 4m -run '$(HOSTILE)' ./executor/local
+	@[ "$$(id -u)" != 0 ] || { dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && mkdir -m 1777 "$$dir/tmp" && \
+		CGO_ENABLED=0 $(GO) build -buildvcs=false -o "$$dir/attack" ./executor/executortest/attack && \
+		CGO_ENABLED=0 $(GO) test -c -o "$$dir/local.test" ./executor/local && cd "$$dir/tmp" && \
+		TMPDIR="$$dir/tmp" CLOUDSHARE_ATTACK="$$dir/attack" $(HOSTILE_USER) ../local.test -test.timeout 4m -test.run '$(HOSTILE)'; }
+	@[ "$$(id -u)" != 0 ] || ! command -v dockerd >/dev/null || ! command -v podman >/dev/null || \
+		bin/tools/testsum --system $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 10m -run TestHostile ./executor/container
 
 # One federation is attacked by all tests, and must be as before after each.
 .PHONY: test-attacks

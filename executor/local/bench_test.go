@@ -1,6 +1,7 @@
 package local
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"sync"
@@ -39,7 +40,10 @@ type router struct {
 
 func newRouter(b *testing.B, cores int, contain Whom) *router {
 	b.Helper()
-	h, err := Open(Config{Keeping: attempts.Keeping{Dir: b.TempDir(), Site: "site-1"}, Cores: cores, Contain: contain})
+	h, err := Open(Config{
+		Keeping: attempts.Keeping{Dir: b.TempDir(), Site: "site-1"}, Cores: cores, Contain: contain,
+		Executable: os.Getenv("CLOUDSHARE_BINARY"),
+	})
 	if err == nil {
 		err = h.contain.why
 	}
@@ -68,7 +72,10 @@ func newRouter(b *testing.B, cores int, contain Whom) *router {
 }
 
 // run runs one attempt and forgets it; it returns the time to its start.
-func (r *router) run(b *testing.B, i int64) time.Duration {
+func (r *router) run(b *testing.B, i int64) time.Duration { return r.runOf(b, i, "") }
+
+// runOf does so for an owner.
+func (r *router) runOf(b *testing.B, i int64, owner string) time.Duration {
 	id := executor.ID{Job: "site-1.1", Task: uint32(i), Attempt: 1, Token: uint64(i)}
 	ch := make(chan executor.Event, 2)
 	r.mu.Lock()
@@ -76,7 +83,7 @@ func (r *router) run(b *testing.B, i int64) time.Duration {
 	r.mu.Unlock()
 	began := time.Now()
 	if err := r.h.Start(b.Context(), executor.Task{
-		ID: id, Command: []string{"/bin/true"},
+		ID: id, Owner: owner, Command: []string{"/bin/true"},
 		Need: executor.Resources{MilliCPU: 1000},
 	}); err != nil {
 		b.Error(err)

@@ -31,14 +31,15 @@ const nobody = 65534
 // containment is what the handler knows of its sandboxes.
 type containment struct {
 	whom    Whom
-	plan    sandbox.Plan     // of a task without a network
+	plan    sandbox.Plan // of a task without a network
+	seen    *listing
 	why     error            // why no sandbox can be made here, nil = one can
 	foreign executor.Network // what the site gives other sites' tasks
 }
 
 // findContainment completes the plan, and tries it.
 func findContainment(cfg Config, g *cgroups) containment {
-	c := containment{whom: cfg.Contain, plan: cfg.Sandbox, foreign: cfg.Foreign}
+	c := containment{whom: cfg.Contain, plan: cfg.Sandbox, foreign: cfg.Foreign, seen: new(listing)}
 	if c.whom == ContainNobody {
 		return c
 	}
@@ -93,7 +94,11 @@ func (c *containment) makeOwn(dir string) error {
 
 // try makes a sandbox and lets it go again; the error says what this machine forbids.
 func (c *containment) try(cfg Config) error {
-	if err := c.plan.Validate(); err != nil {
+	err := c.plan.Validate()
+	if err == nil {
+		c.plan, err = c.plan.Resolve()
+	}
+	if err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp(filepath.Join(cfg.Dir, "slots"), "try-")
@@ -105,7 +110,7 @@ func (c *containment) try(cfg Config) error {
 		return err
 	}
 	cmd := exec.Command(cfg.Executable, superviseVerb, "-sandbox", "-try")
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, append(supervisorEnv(), planEntry(c.plan)), c.plan.Attributes()
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, append(supervisorEnv(), c.planEntry(c.plan)), c.plan.Attributes()
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err = cmd.Run(); err == nil {
@@ -119,7 +124,9 @@ func (c *containment) try(cfg Config) error {
 }
 
 // planEntry is a plan as an entry of a supervisor's environment.
-func planEntry(p sandbox.Plan) string { return planVar + "=" + p.Encode() }
+func (c *containment) planEntry(p sandbox.Plan) string {
+	return planVar + "=" + c.seen.plan(p).Encode()
+}
 
 // status is one line for people.
 func (c *containment) status(scratch int64) string {

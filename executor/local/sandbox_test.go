@@ -2,7 +2,6 @@ package local
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,27 +13,28 @@ import (
 // contained is a handler that runs all tasks in sandboxes, which share one folder.
 func contained(t *testing.T) executortest.Env {
 	t.Helper()
-	folder := shared(t)
+	folder := executortest.SharedFolder(t)
 	env := suite(func(c *Config) { c.Contain, c.Sandbox.Share = ContainAll, []string{folder} })(t)
 	env.Shared = folder
 	return env
-}
-
-// shared makes a folder that tasks of any user can write.
-func shared(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "shared")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // TestConformanceInSandboxes: a task in a sandbox is a task like any other.
 func TestConformanceInSandboxes(t *testing.T) { executortest.Run(t, contained) }
 
 // TestHostile: what attacks from a sandbox fails.
-func TestHostile(t *testing.T) { executortest.Hostile(t, contained, nil) }
+func TestHostile(t *testing.T) { executortest.Hostile(t, bounded, nil) }
+
+// bounded is as contained, with the bound of processes that a configuration has.
+func bounded(t *testing.T) executortest.Env {
+	t.Helper()
+	folder := executortest.SharedFolder(t)
+	env := suite(func(c *Config) {
+		c.Contain, c.Sandbox.Share, c.Sandbox.Processes = ContainAll, []string{folder}, 256
+	})(t)
+	env.Shared = folder
+	return env
+}
 
 // TestOneOwnerASandbox: strangers do not come into each other's sandboxes, and an owner's
 // next task needs no new one.

@@ -11,8 +11,8 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// bounded is a handler of sandboxes with 8 MiB of scratch for a task.
-func bounded(t *testing.T, change func(*Config)) *opened {
+// scratched is a handler of sandboxes with 8 MiB of scratch for a task.
+func scratched(t *testing.T, change func(*Config)) *opened {
 	cfg := config(t)
 	cfg.Contain, cfg.Scratch = ContainAll, 8<<20
 	change(&cfg)
@@ -23,7 +23,7 @@ func bounded(t *testing.T, change func(*Config)) *opened {
 // TestScratchIsHeld: a task that has too much on the disk fails by that, wherever it hides it; the
 // next one of the same sandbox finds the disk as it was.
 func TestScratchIsHeld(t *testing.T) {
-	o := bounded(t, func(*Config) {})
+	o := scratched(t, func(*Config) {})
 	wait := "; while :; do sleep 3600; done"
 	for i, script := range []string{
 		"head -c 20000000 /dev/zero >file",
@@ -45,7 +45,7 @@ func TestScratchIsHeld(t *testing.T) {
 
 // TestScratchBeyondOutput: blocks that are allocated beyond the end of output count, and go with the attempt.
 func TestScratchBeyondOutput(t *testing.T) {
-	o := bounded(t, func(*Config) {})
+	o := scratched(t, func(*Config) {})
 	over := shell(1, "fallocate -n -l 40M /proc/self/fd/1 || exit 99; echo here; while :; do sleep 3600; done")
 	if r := o.run(over); r.ExitCode == 99 {
 		return // this file system, or this machine's programs, cannot
@@ -103,7 +103,7 @@ func TestManyFilesAreHeld(t *testing.T) {
 // TestCleaningHasABound: a task whose leftovers take long is told ended at once; its sandbox serves nobody more, and
 // they go all the same.
 func TestCleaningHasABound(t *testing.T) {
-	o := bounded(t, func(c *Config) { c.cleanFor, c.Scratch = time.Nanosecond, 1<<40 })
+	o := scratched(t, func(c *Config) { c.cleanFor, c.Scratch = time.Nanosecond, 1<<40 })
 	first, next := shell(1, "i=0; while [ $i -lt 3000 ]; do : >$i; i=$((i+1)); done"), shell(2, "ls -A")
 	for _, task := range []executor.Task{first, next} {
 		if r := o.run(task); r.Cause != executor.Exited || r.ExitCode != 0 {

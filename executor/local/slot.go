@@ -174,7 +174,7 @@ func (h *Handler) exec(s *slot, files []*os.File) error {
 // enclose has a supervisor be the first process of a sandbox.
 func (h *Handler) enclose(cmd *exec.Cmd, k kind, groups lent) {
 	plan := h.contain.planOf(k)
-	cmd.Env = append(cmd.Env, planEntry(plan))
+	cmd.Env = append(cmd.Env, h.contain.planEntry(plan))
 	cmd.SysProcAttr = plan.Attributes()
 	cmd.Args = append(append(cmd.Args, "-sandbox"), groups.args...)
 	cmd.Args = append(cmd.Args,

@@ -157,7 +157,7 @@ func (s *supervisor) open() (err error) {
 		return fmt.Errorf("read affinity: %w", err)
 	}
 	s.clerk = watchdog.NewClerk()
-	makeThreads(spareThreads)
+	watchdog.MakeThreads(spareThreads)
 	if s.inside {
 		_ = s.looks.do(func() error { return nil }) // made before any fork
 	}

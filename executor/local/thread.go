@@ -2,7 +2,6 @@ package local
 
 import (
 	"runtime"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,19 +42,3 @@ func serveThread(jobs <-chan func()) {
 // spareThreads is how many threads a supervisor has beyond the first, as many as have been
 // seen in one.
 const spareThreads = 6
-
-// makeThreads has the runtime make n threads, which it keeps: where the machine has no room
-// for one more, a runtime that wants one ends the program, and that would be the task's end.
-func makeThreads(n int) {
-	var met, done sync.WaitGroup
-	met.Add(n)
-	for range n {
-		done.Go(func() {
-			runtime.LockOSThread() // one that waits and is locked needs a thread of its own
-			defer runtime.UnlockOSThread()
-			met.Done()
-			met.Wait()
-		})
-	}
-	done.Wait()
-}

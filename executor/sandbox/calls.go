@@ -34,10 +34,11 @@ var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLI
 
 // Offsets in the kernel's struct seccomp_data, of arguments their lower halves.
 const (
-	offCall  = 0
-	offArch  = 4
-	offFirst = 16
-	offThird = 32
+	offCall   = 0
+	offArch   = 4
+	offFirst  = 16
+	offSecond = 24
+	offThird  = 32
 )
 
 // x32Bit marks calls of amd64's other interface, which has numbers of its own.
@@ -46,13 +47,7 @@ const x32Bit = 0x40000000
 // filter returns the program that the kernel asks about each call of this architecture;
 // those of another one end the process.
 func filter() []unix.SockFilter {
-	load := func(at uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
-	}
-	give := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
-	skipUnless := func(call uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: call, Jf: 1}
-	}
+	load, give := loadWord, giveBack
 	deny := func(errno unix.Errno) unix.SockFilter { return give(unix.SECCOMP_RET_ERRNO | uint32(errno)) }
 	p := []unix.SockFilter{
 		load(offArch),
@@ -114,14 +109,15 @@ func auditArch() uint32 {
 
 // refuseCalls installs the filter on all threads of this process, for good; nothing that
 // they start gains a right by an exec.
-func refuseCalls() error {
+func refuseCalls() error { return install(filter()) }
+
+func install(p []unix.SockFilter) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	// The filter's spreading to the other threads takes this along.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	p := filter()
 	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&prog)))

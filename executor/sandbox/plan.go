@@ -36,8 +36,13 @@ type Plan struct {
 	Become bool
 	// Share are folders seen writable at the same path.
 	Share []string
-	// Hide are folders and files that nobody inside may see, wherever they are.
+	// Resolved are the folders to which Share leads, in its order: [Plan.Resolve] finds them.
+	Resolved []string `json:",omitempty"`
+	// Hide are folders and files that nobody inside may see, wherever they are, and by
+	// whatever links.
 	Hide []string
+	// Shown are the parts of the system's folders that are shown: [Plan.List] finds them.
+	Shown []string `json:",omitempty"`
 	// HostNetwork: the network of the machine, else none beyond loopback.
 	HostNetwork bool
 	// Processes bounds the processes and threads inside; 0 = no bound but the machine's.
@@ -54,6 +59,11 @@ func (p Plan) Validate() error {
 	for _, dir := range slices.Concat(p.Share, p.Hide) {
 		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" {
 			return fmt.Errorf("sandbox: folder %q: give a whole path without \"..\", and not / itself", dir)
+		}
+	}
+	for _, part := range p.Shown {
+		if len(part) < 2 || part[1] != '/' {
+			return fmt.Errorf("sandbox: %q is no part of a system's folder", part)
 		}
 	}
 	for _, dir := range p.Share {

@@ -24,18 +24,19 @@ var resolver = []string{"/run/systemd/resolve", "/run/resolvconf", "/run/Network
 
 // Sizes of what lies in memory.
 const (
-	rootSize   = "size=1m,nr_inodes=4k,mode=755" // folders only, and read-only soon
+	rootSize   = "size=4m,nr_inodes=64k,mode=755" // folders, links and places of files only, and read-only soon
 	sharedSize = "size=64m,nr_inodes=64k,mode=1777"
 )
 
 // builder makes a root below a folder.
 type builder struct{ root string }
 
-// tree is a copy of what is mounted at a path, for one place in the new root.
+// tree is a copy of what is mounted at a path, or a link, for one place in the new root.
 type tree struct {
-	fd  int
-	to  string
-	dir bool // else a file
+	fd   int
+	to   string
+	dir  bool   // else a file
+	link string // where it leads, if it is one
 }
 
 // makeRoot replaces this process's root by one that holds what a task may see, becomes
@@ -47,8 +48,8 @@ func (p Plan) makeRoot() error {
 	}
 	shown, shared, own := &copier{}, &copier{}, &copier{}
 	shown.devices()
-	shown.folders(p.visible())
-	shared.shares(p.Share) // by the broker's user still, which may get where the sandbox's does not
+	shown.parts(p.listed())
+	shared.shares(p) // by the broker's user still, which may get where the sandbox's does not
 	if err := cmp.Or(shown.err, shared.err); err != nil {
 		return err
 	}
@@ -94,8 +95,8 @@ func (c *copier) copy(from, to string, attr uint64, dir bool) {
 		return
 	}
 	var fd int
-	if fd, c.err = copyTree(from, attr, dir); c.err == nil {
-		c.trees = append(c.trees, tree{fd, to, dir})
+	if fd, c.err = copyTree(unix.AT_FDCWD, from, attr, dir); c.err == nil {
+		c.trees = append(c.trees, tree{fd: fd, to: to, dir: dir})
 	}
 }
 
@@ -105,25 +106,51 @@ func (c *copier) devices() {
 	}
 }
 
-// folders copies those that are there.
-func (c *copier) folders(list []string) {
-	for _, dir := range list {
-		if st, err := os.Lstat(dir); err == nil && st.IsDir() { // what cannot be looked at cannot be used
-			c.copy(dir, dir, readOnly, true)
+// parts copies what is shown of the system's folders. Links are made, not copied; what has
+// gone since it was listed is no error.
+func (c *copier) parts(list []string) {
+	for _, part := range list {
+		kind, path := part[0], part[1:]
+		if kind == partLink {
+			if to, err := os.Readlink(path); err == nil {
+				c.trees = append(c.trees, tree{fd: -1, to: path, link: to})
+			}
+			continue
+		}
+		c.copy(path, path, readOnly, kind == partFolder)
+		if errors.Is(c.err, unix.ENOENT) {
+			c.err = nil
 		}
 	}
 }
 
 // shares copies what the operator named: it must be there. One in another goes on top of
 // it, whatever their order.
-func (c *copier) shares(list []string) {
-	for _, dir := range slices.Sorted(slices.Values(list)) {
-		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-			c.err = fmt.Errorf("share %s: not a folder here: %w", dir, cmp.Or(err, error(unix.ENOTDIR)))
+func (c *copier) shares(p Plan) {
+	if c.err = p.Validate(); c.err == nil && len(p.Resolved) != len(p.Share) {
+		c.err = errors.New("shares were not resolved")
+	}
+	for _, dir := range slices.Sorted(slices.Values(p.Share)) {
+		if c.err != nil {
 			return
 		}
-		c.copy(dir, dir, writable, true)
+		c.share(dir, p.Resolved[slices.Index(p.Share, dir)])
 	}
+}
+
+func (c *copier) share(dir, from string) {
+	at, err := openShare(from)
+	if err != nil {
+		c.err = fmt.Errorf("share %s: open folder %s: %w", dir, from, err)
+		return
+	}
+	defer unix.Close(at)
+	fd, err := copyTree(at, "", writable, true)
+	if err != nil {
+		c.err = fmt.Errorf("share %s: %w", dir, err)
+		return
+	}
+	c.trees = append(c.trees, tree{fd: fd, to: dir, dir: true})
 }
 
 // visible returns the folders that are seen read-only, if they are there.
@@ -141,13 +168,17 @@ const (
 	device   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
 )
 
-// copyTree copies a file's mount, or a folder's with all that is mounted below it.
-func copyTree(from string, attr uint64, dir bool) (int, error) {
-	var deep uint
+// copyTree copies a file's mount, or a folder's with all that is mounted below it; from ""
+// is the open folder at.
+func copyTree(at int, from string, attr uint64, dir bool) (int, error) {
+	var deep, empty uint
 	if dir {
 		deep = unix.AT_RECURSIVE
 	}
-	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|deep)
+	if from == "" {
+		empty = unix.AT_EMPTY_PATH
+	}
+	fd, err := unix.OpenTree(at, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|empty|deep)
 	if err != nil {
 		return 0, fmt.Errorf("bind %s: %w", from, err)
 	}
@@ -188,16 +219,14 @@ func (p Plan) fill(b *builder, seen []tree) error {
 			}
 		}
 	}
-	for _, path := range p.Hide {
-		if err := b.hide(path); err != nil {
-			return fmt.Errorf("hide %s: %w", path, err)
-		}
-	}
 	return sealed(b.root + "/dev")
 }
 
 // attach mounts a copy at its place, which it makes.
 func (b *builder) attach(t tree) error {
+	if t.link != "" {
+		return b.link(t)
+	}
 	defer unix.Close(t.fd)
 	place := b.mkdir
 	if !t.dir {
@@ -212,7 +241,20 @@ func (b *builder) attach(t tree) error {
 	return nil
 }
 
-func (b *builder) touch(path string) error { return os.WriteFile(b.root+path, nil, 0o600) }
+// link makes a link of a folder that is rebuilt.
+func (b *builder) link(t tree) error {
+	if err := b.mkdir(filepath.Dir(t.to)); err != nil {
+		return err
+	}
+	return os.Symlink(t.link, b.root+t.to)
+}
+
+func (b *builder) touch(path string) error {
+	if err := b.mkdir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return os.WriteFile(b.root+path, nil, 0o600)
+}
 
 func (b *builder) mkdir(path string) error { return os.MkdirAll(b.root+path, 0o755) }
 
@@ -254,18 +296,6 @@ func (b *builder) makeDev() error {
 		return fmt.Errorf("mount %s: %w", SharedMemory, err)
 	}
 	return nil
-}
-
-// hide covers what must not be seen, if it can be seen at all.
-func (b *builder) hide(path string) error {
-	st, err := os.Lstat(b.root + path)
-	if err != nil {
-		return nil //nolint:nilerr // not there, or behind a folder that this user cannot pass: nobody inside can
-	}
-	if !st.IsDir() {
-		return unix.Mount(b.root+"/dev/null", b.root+path, "", unix.MS_BIND, "")
-	}
-	return unix.Mount("tmpfs", b.root+path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "size=4k,nr_inodes=1,mode=0")
 }
 
 // enter makes it the root, and lets go of the old one.

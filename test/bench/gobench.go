@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -56,6 +57,7 @@ type goBench struct {
 	tags                   string
 	short                  bool
 	limit                  time.Duration
+	environ                []string // besides this program's
 }
 
 // run runs them, and returns what they print.
@@ -64,6 +66,7 @@ func (g goBench) run(ctx context.Context) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "test", fmt.Sprintf("-short=%v", g.short), "-tags", g.tags, "-run", "^$", "-bench", g.pattern, "-benchmem",
 		"-benchtime", g.benchtime, "github.com/cloudshare/cloudshare/"+g.of)
+	cmd.Env = append(os.Environ(), g.environ...)
 	// The test binary is a child of `go test`: both end at the limit.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

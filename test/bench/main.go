@@ -54,6 +54,7 @@ var sections = []section{
 	{name: "entries", run: measureEntries},
 	{name: "policies", run: measurePolicies},
 	{name: "identity", run: measureIdentity},
+	{name: "sandboxes", run: measureSandboxes},
 	{name: "containers", run: measureContainers},
 	{name: "kubernetes", run: measureKubernetes},
 	{name: "zookeeper", run: measureZooKeeper, group: "backends", limit: 6 * time.Minute},
@@ -90,7 +91,7 @@ func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
 	beside := flag.String("beside", "", "another cloudshare `file`, such as an earlier commit's, that takes turns in section users")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -125,6 +125,10 @@ func (b *boxed) run() executor.Result {
 	return r
 }
 
+// spareThreads are those that this process is given before there is a task: what they are
+// is known then ([sandbox.Guard]).
+const spareThreads = 6
+
 func (b *boxed) start() error {
 	t := b.order.Task
 	env, err := watchdog.Environ(t, Work, b.order.Image.Env...)
@@ -157,6 +161,10 @@ func (b *boxed) start() error {
 	// Before there is a task: it is the same user, and must not look into us.
 	if err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return &watchdog.Trouble{Cause: fmt.Errorf("close this process to others: %w", err)}
+	}
+	watchdog.MakeThreads(spareThreads)
+	if err = sandbox.Guard(); err != nil {
+		return &watchdog.Trouble{Cause: fmt.Errorf("guard this process: %w", err)}
 	}
 	b.Pid, err = syscall.ForkExec(path, t.Command, &syscall.ProcAttr{
 		Dir: dir, Env: env, Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &b.child},

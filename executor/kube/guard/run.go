@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -135,6 +136,10 @@ func (g *guard) awaitLeave() (Told, bool) {
 
 func isStop(sig os.Signal) bool { return sig == unix.SIGTERM || sig == unix.SIGINT }
 
+// spareThreads are those that this process is given before there is a task: what they are
+// is known then ([sandbox.Guard]).
+const spareThreads = 8
+
 // start runs the command with what the container has: its folder, its output.
 func (g *guard) start(command, env []string) error {
 	file, err := watchdog.LookPath(command[0], env)
@@ -146,6 +151,10 @@ func (g *guard) start(command, env []string) error {
 		return &watchdog.Trouble{Cause: err}
 	}
 	defer null.Close()
+	watchdog.MakeThreads(spareThreads)
+	if err = sandbox.Guard(); err != nil {
+		return &watchdog.Trouble{Cause: fmt.Errorf("guard this process: %w", err)}
+	}
 	g.Pid, err = syscall.ForkExec(file, command, &syscall.ProcAttr{
 		Env: env, Sys: &syscall.SysProcAttr{Setsid: true}, Files: []uintptr{null.Fd(), 1, 2},
 	})

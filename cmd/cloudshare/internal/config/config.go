@@ -86,6 +86,8 @@ type Config struct {
 	UserHalfLife time.Duration `koanf:"user_half_life" doc:"after how long half of what a user's tasks have run is forgotten, when users take turns; from 1h to 8760h"`
 
 	PProf string `koanf:"pprof" doc:"loopback host:port for profiles; empty = off. What it shows is for the operator only"`
+
+	file string // from which it was read, empty = none
 }
 
 // TaskLogsConfig bounds what stays of attempts that have ended: their output,

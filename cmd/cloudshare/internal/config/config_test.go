@@ -29,6 +29,7 @@ func TestConfigPrecedence(t *testing.T) {
 	}
 	want := Default()
 	want.Site, want.HTTP, want.Cores, want.DataDir = "from-file", "127.0.0.1:2", 5, "/from/flag"
+	want.file = path
 	want.Deny, want.Lease, want.Pin, want.LogLevel = []string{"b", "c"}, 9*time.Second, true, "warn"
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)

@@ -47,6 +47,9 @@ func Fields() []Field { return fieldsOf("", reflect.ValueOf(Default())) }
 // fieldsOf lists the keys of a struct with its values; nested ones have a prefix.
 func fieldsOf(prefix string, v reflect.Value) (out []Field) {
 	for i := range v.NumField() {
+		if !v.Type().Field(i).IsExported() {
+			continue
+		}
 		tag, value := v.Type().Field(i).Tag, v.Field(i)
 		key := prefix + tag.Get("koanf")
 		if value.Kind() == reflect.Struct {
@@ -113,6 +116,7 @@ func LoadSettings(path string, flags *pflag.FlagSet, environ func() []string) (S
 		return l.s, cli.Usage("configuration: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	splitLists(reflect.ValueOf(&l.s.Config).Elem())
+	l.s.file = path
 	return l.s, l.s.Config.Validate()
 }
 
@@ -139,6 +143,9 @@ func (l *loader) parseDurations() error {
 func splitLists(v reflect.Value) {
 	for i := range v.NumField() {
 		field := v.Field(i)
+		if !field.CanSet() {
+			continue // not exported
+		}
 		if list, ok := field.Addr().Interface().(*[]string); ok && len(*list) > 0 {
 			*list = strings.Split(strings.Join(*list, ","), ",")
 		}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"path/filepath"
 	"slices"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
@@ -62,14 +61,9 @@ func (c Config) checkSandbox() error {
 
 // sandboxPlan returns what tasks in a sandbox see and may.
 func (c Config) sandboxPlan() sandbox.Plan {
-	p := sandbox.Plan{
-		Share: c.Sandbox.Share, Hide: []string{"/etc/cloudshare"},
-		Processes: uint64(max(c.Sandbox.Processes, 0)),
+	return sandbox.Plan{
+		Share: c.Sandbox.Share, Hide: c.secrets(), Processes: uint64(max(c.Sandbox.Processes, 0)),
 	}
-	if dir, err := filepath.Abs(c.DataDir); err == nil {
-		p.Hide = append(p.Hide, dir)
-	}
-	return p
 }
 
 // foreignNetwork is what other sites' tasks have, by all handlers.

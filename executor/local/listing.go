@@ -1,0 +1,31 @@
+package local
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/sandbox"
+)
+
+// listAge is how long a list of what sandboxes show counts. To make it takes a third of
+// what a sandbox takes; what is made later is as what is made while one is used.
+const listAge = 10 * time.Second
+
+// listing is what sandboxes show of the system's folders, as it was a moment ago.
+type listing struct {
+	mu    sync.Mutex
+	until int64 // by executor.Boottime
+	shown []string
+}
+
+// plan returns the plan with what it shows.
+func (l *listing) plan(p sandbox.Plan) sandbox.Plan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := executor.Boottime(); now >= l.until {
+		l.shown, l.until = p.List().Shown, now+int64(listAge)
+	}
+	p.Shown = l.shown
+	return p
+}

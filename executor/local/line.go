@@ -63,6 +63,9 @@ func (a *asked) write(w *writer) {
 	for _, cpu := range a.CPUs {
 		w.int(int64(cpu))
 	}
+	if t.Network { // earlier lines end here
+		w.int(1)
+	}
 }
 
 // parseLine reads a line, with or without its ends.
@@ -132,6 +135,7 @@ func (r *reader) asked() *asked {
 	for range r.count() {
 		a.CPUs = append(a.CPUs, int(r.int()))
 	}
+	t.Network = len(r.b) > 0 && r.int() == 1
 	return a
 }
 

@@ -18,6 +18,8 @@ func fill(t *testing.T, v reflect.Value, n *int64) {
 		v.SetString("a \"b\"\n\\ü\xff{" + strings.Repeat("x", int(*n)))
 	case reflect.Int, reflect.Int64:
 		v.SetInt(-*n << 20)
+	case reflect.Bool:
+		v.SetBool(true)
 	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(*n))
 	case reflect.Struct:

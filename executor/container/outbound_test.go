@@ -21,7 +21,7 @@ func TestOutbound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	port := listener.Addr().(*net.TCPAddr).Port //nolint:errcheck // it is one
+	port := listener.Addr().(*net.TCPAddr).Port
 	for _, kind := range []string{engines.Docker, engines.Podman} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -48,9 +48,7 @@ func TestOutbound(t *testing.T) {
 				t.Errorf("no way to the world: %q", got)
 			}
 			refused := []string{"10.1.2.3", "192.168.1.1", "169.254.169.254", "$(ip route | sed -n 's/default via \\([0-9.]*\\).*/\\1/p')"}
-			for _, a := range own(t) {
-				refused = append(refused, a)
-			}
+			refused = append(refused, own(t)...)
 			script := ":"
 			for _, a := range refused {
 				script += fmt.Sprintf("; nc -w 3 %s %d </dev/null && echo reached %s", a, port, a)

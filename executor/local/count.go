@@ -79,8 +79,8 @@ func (c *counter) folder(f *os.File, mount uint64, depth int) error {
 				return err
 			}
 		}
-		if end != nil { // io.EOF, or nothing more can be read
-			return nil
+		if end != nil {
+			return nil //nolint:nilerr // io.EOF, or nothing more can be read
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (c *counter) entry(f *os.File, name string, mount uint64, depth int) error 
 	}
 	fd, err := unix.Openat(int(f.Fd()), name, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_RDONLY, 0)
 	if err != nil {
-		return nil //nolint:nilerr // it has gone
+		return nil // it has gone
 	}
 	sub := os.NewFile(uintptr(fd), name)
 	defer sub.Close()

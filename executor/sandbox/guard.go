@@ -34,7 +34,7 @@ func Guard() error {
 func lastThread() (last uint32, err error) {
 	list, err := os.ReadDir("/proc/self/task")
 	for _, e := range list {
-		if tid, err := strconv.ParseUint(e.Name(), 10, 31); err == nil {
+		if tid, no := strconv.ParseUint(e.Name(), 10, 31); no == nil {
 			last = max(last, uint32(tid))
 		}
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,16 +17,16 @@ const guardedVar = "BE_GUARDED"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(guardedVar) != "" {
-		os.Exit(guarded())
+		os.Exit(guarded(os.Stdout))
 	}
 	os.Exit(m.Run())
 }
 
 // guarded says what the filter refuses to a process of it: what is aimed at the first
 // process's threads, and none of its own.
-func guarded() int {
+func guarded(out io.Writer) int {
 	if err := Guard(); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(out, err)
 		return 1
 	}
 	me := os.Getpid()
@@ -37,12 +38,12 @@ func guarded() int {
 		"a key":                keyctl(),
 		"a user namespace":     unix.Unshare(unix.CLONE_NEWUSER),
 	} {
-		fmt.Printf("%s %v\n", name, errors.Is(err, unix.EPERM))
+		fmt.Fprintf(out, "%s %v\n", name, errors.Is(err, unix.EPERM))
 	}
-	fmt.Println("own priority", unix.Setpriority(unix.PRIO_PROCESS, 0, 0) == nil)
-	fmt.Println("later threads", unix.Setpriority(unix.PRIO_PROCESS, 1<<22, 0) == unix.ESRCH)
-	out, err := exec.Command("/bin/true").CombinedOutput()
-	fmt.Println("children", err == nil, string(out))
+	fmt.Fprintln(out, "own priority", unix.Setpriority(unix.PRIO_PROCESS, 0, 0) == nil)
+	fmt.Fprintln(out, "later threads", unix.Setpriority(unix.PRIO_PROCESS, 1<<22, 0) == unix.ESRCH)
+	said, err := exec.Command("/bin/true").CombinedOutput()
+	fmt.Fprintln(out, "children", err == nil, string(said))
 	return 0
 }
 

@@ -63,13 +63,13 @@ func (p Plan) listed() (out []string) {
 
 // String is the part in a list.
 func (i item) String() string {
-	switch i.kind {
-	case fs.ModeDir:
-		return string(partFolder) + i.path
-	case fs.ModeSymlink:
-		return string(partLink) + i.path
+	part := partFile
+	if i.kind == fs.ModeDir {
+		part = partFolder
+	} else if i.kind == fs.ModeSymlink {
+		part = partLink
 	}
-	return string(partFile) + i.path
+	return string(part) + i.path
 }
 
 // viewer says of which parts a folder is shown so that nothing hidden is among them.
@@ -139,13 +139,10 @@ func secret(folder *os.File, e fs.DirEntry) bool {
 	if err := unix.Fstatat(int(folder.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return true
 	}
-	switch e.Type() {
-	case fs.ModeDir:
+	if e.IsDir() {
 		return st.Mode&0o5 != 0o5
-	case 0:
-		return st.Mode&0o5 == 0
 	}
-	return true
+	return !e.Type().IsRegular() || st.Mode&0o5 == 0
 }
 
 // mostLinks is the kernel's bound of links in a path.

@@ -8,6 +8,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -63,17 +64,24 @@ var attacks = map[string]func() error{
 }
 
 func main() {
-	for _, name := range os.Args[1:] {
+	if err := run(os.Stdout, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+}
+
+func run(out io.Writer, names []string) error {
+	for _, name := range names {
 		attack := attacks[name]
 		if attack == nil {
-			fmt.Fprintln(os.Stderr, "no such attack:", name)
-			os.Exit(2)
+			return fmt.Errorf("no such attack: %s", name)
 		}
 		if attack() == nil {
-			fmt.Println(name)
+			fmt.Fprintln(out, name)
 		}
 	}
-	fmt.Println("end")
+	_, err := fmt.Fprintln(out, "end")
+	return err
 }
 
 func call(number uintptr, args ...uintptr) error {

@@ -29,8 +29,8 @@ func (c Config) secrets() []string {
 		if path == "" {
 			continue
 		}
-		if path, err := filepath.Abs(path); err == nil {
-			out = append(out, path)
+		if whole, err := filepath.Abs(path); err == nil {
+			out = append(out, whole)
 		}
 	}
 	return out

@@ -11,11 +11,12 @@ import (
 // killed is the exit code of a container whose first process was killed. Nothing inside can do that.
 const killed = 137
 
-// setStood notes whether an attempt's first process and the engine were there when they were last looked at.
+// setStood notes whether an attempt's first process and the engine were there when they were last looked at. Without
+// the engine it does not stand, though it lives: it may end with what the engine ends as it goes, or comes back.
 func (h *Handler) setStood(w *work, stood bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	w.stood = stood
+	w.stood = stood && h.presence.away == nil
 }
 
 // mayBeOrphan reports whether an attempt's task may have ended its container, whose first process told nothing:

@@ -270,9 +270,7 @@ func (h *Handler) replay(s *slot, lines []line) []*work {
 			w.Began = l.Run.At
 			w.runs()
 		case l.End != nil && byName[l.End.Name] != nil:
-			if restarted && l.End.Result.Cause == executor.Orphaned { // a machine that goes down signals all
-				l.End.Result.Cause, l.End.Result.Detail = executor.Vanished, "lost: the machine was restarted"
-			}
+			l.End.unseen(restarted)
 			byName[l.End.Name].Ended = l.End.end()
 		case l.Drop != nil && byName[*l.Drop] != nil:
 			byName[*l.Drop].Forgotten = true

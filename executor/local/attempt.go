@@ -79,7 +79,7 @@ func (a *attempt) run() executor.Result {
 	end := watchdog.End{Over: a.over, Status: a.Status, Why: a.why, OOM: a.group.oomKilled(), MemMiB: a.memLimit()}
 	a.plan.Explain(&r, a.Task, end)
 	if stray && r.Cause == executor.Stopped {
-		r.Cause, r.Detail = executor.Orphaned, "orphaned: its supervisor was signalled to end, and not by its broker"
+		r.Cause, r.Detail = executor.Orphaned, strayed
 	}
 	return r
 }

@@ -13,6 +13,21 @@ type sighting struct {
 	task  executor.Task
 }
 
+// strayed is the detail of an attempt whose supervisor was signalled to end, and has no word of a broker for it.
+const strayed = "orphaned: its supervisor was signalled to end, and not by its broker"
+
+// unseen takes back that an attempt is an orphan if no broker looked when it ended: whoever ends a broker's whole
+// control group, or a machine that goes down, signals all.
+func (e *ended) unseen(restarted bool) {
+	switch r := &e.Result; {
+	case r.Cause != executor.Orphaned:
+	case restarted:
+		r.Cause, r.Detail = executor.Vanished, "lost: the machine was restarted"
+	case r.Detail == strayed:
+		r.Cause, r.Detail = executor.Vanished, "lost: its supervisor was signalled to end, while no broker looked"
+	}
+}
+
 // orphan turns an attempt that vanished into an orphan if its task may have ended its supervisor: that began, and
 // died while this broker and the machine stood, before the fence. It ran at most from its begin until its
 // supervisor was found dead, by the wall's clock: the journal of an adopted one has no other.

@@ -197,12 +197,18 @@ func TestKilledSupervisor(t *testing.T) {
 // killSupervisor returns when it is dead.
 func killSupervisor(t *testing.T, pid int) {
 	t.Helper()
+	signalSupervisor(t, pid, unix.SIGKILL)
+}
+
+// signalSupervisor returns when it has ended.
+func signalSupervisor(t *testing.T, pid int, sig unix.Signal) {
+	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+	if err := unix.Kill(pid, sig); err != nil {
 		t.Fatal(err)
 	}
 	for {

@@ -44,6 +44,14 @@ func (k Kind) OfLeader() bool {
 	return k == KindSiteLost || k == KindSuspect || k == KindRaise || k == KindGossipKey
 }
 
+// Since returns the first apply version that has a kind. A member that only knows older ones stops at it.
+func (k Kind) Since() uint32 {
+	if k == KindOrphans {
+		return OrphansVersion
+	}
+	return FirstVersion
+}
+
 // Kind implements Body.
 func (*Genesis) Kind() Kind   { return KindGenesis }
 func (*Register) Kind() Kind  { return KindRegister }

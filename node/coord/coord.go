@@ -57,6 +57,13 @@ type Machine interface {
 	Admit(site string, node [16]byte) error
 }
 
+// Versioned is a [Machine] that goes by an apply version.
+type Versioned interface {
+	// Version is the one in force. Commands of kinds that only a newer one has are not
+	// ordered: they would stop the members that do not know it.
+	Version() uint32
+}
+
 // Unfinished is a [Machine] that may leave work to the next entries.
 type Unfinished interface {
 	// Pending reports whether it has. Then the leader orders an entry at once, an empty

@@ -52,6 +52,7 @@ var (
 	_ coord.Dated   = (*Replica)(nil)
 
 	_ coord.Unfinished = (*Replica)(nil)
+	_ coord.Versioned  = (*Replica)(nil)
 )
 
 // NewReplica returns an empty replica.
@@ -176,6 +177,13 @@ func (r *Replica) Index() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.state.Index()
+}
+
+// Version implements coord.Versioned.
+func (r *Replica) Version() uint32 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state.Version()
 }
 
 // Pending implements coord.Unfinished.

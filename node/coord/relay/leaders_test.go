@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // What only the leader says is ordered for no other member, and neither is what another site says.
@@ -40,5 +41,41 @@ func TestForwardedCommands(t *testing.T) {
 	}
 	if ok, _ := s.checkCommands(nil); ok {
 		t.Error("a call of nothing is taken")
+	}
+}
+
+// ruled goes by an apply version.
+type ruled struct {
+	leaderless
+	coord.Machine
+	version uint32
+}
+
+func (r *ruled) Version() uint32              { return r.version }
+func (r *ruled) With(f func(m coord.Machine)) { f(r) }
+
+// Commands of a kind that only a newer apply version has would stop the members that do not know it: they are refused
+// until it is in force, and whoever is ahead of the leader tries again.
+func TestCommandsOfANewerVersion(t *testing.T) {
+	backend := &ruled{version: command.FirstVersion}
+	c := New(t.Context(), Config{Site: "a", Backend: backend}, testGroup)
+	s := &session{c: c, site: "b", kick: make(chan struct{}, 1), calls: share{of: c.budgets.calls, site: "b"}}
+	call := func(seq uint64, body command.Body) {
+		t.Helper()
+		cmd := command.Append(nil, command.Command{ID: command.ID{Site: "b", Incarnation: 1, Seq: seq}, Body: body})
+		frame := appendCalls(nil, 1, []*proposal{{seq: seq, cmds: [][]byte{cmd}}})
+		if err := s.submitCalls(t.Context(), frame[1:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call(1, &command.Orphans{})
+	call(2, &command.Complete{})
+	if len(s.done) != 1 || s.done[0].outcome != Refused || len(c.seq.queue) != 1 {
+		t.Fatalf("before its version: %+v, %d to be ordered", s.done, len(c.seq.queue))
+	}
+	backend.version = command.OrphansVersion
+	call(3, &command.Orphans{})
+	if len(s.done) != 1 || len(c.seq.queue) != 2 {
+		t.Fatalf("in its version: %+v, %d to be ordered", s.done, len(c.seq.queue))
 	}
 }

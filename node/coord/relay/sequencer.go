@@ -25,7 +25,7 @@ type item struct {
 // say what has ended or begun already. Nobody waits for their result but the next
 // task of a queue, which has waited for seconds.
 func isReport(k command.Kind) bool {
-	return k == command.KindComplete || k == command.KindStarted || k == command.KindUsage
+	return k == command.KindComplete || k == command.KindOrphans || k == command.KindStarted || k == command.KindUsage
 }
 
 // sequencer is the leader's side: it collects waiting calls into entries, stamps

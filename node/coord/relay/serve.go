@@ -124,31 +124,19 @@ func (s *session) submitCalls(ctx context.Context, b []byte) error {
 				s.queueOutcome(doneCall{seq, o, index}, 0)
 			}
 		}
-		var ok bool
-		if ok, it.reports = s.checkCommands(it.cmds); ok {
-			good = append(good, it)
-		} else {
+		ok, are := s.checkCommands(it.cmds)
+		it.reports = are.reports
+		switch {
+		case !ok:
 			it.done(rejected, 0)
+		case are.since > command.FirstVersion && are.since > s.version(): // or this member does not know of it yet
+			it.done(Refused, 0)
+		default:
+			good = append(good, it)
 		}
 	}
 	s.c.seq.submit(good...)
 	return nil
-}
-
-// checkCommands checks commands before they enter the log, where one that cannot be
-// decoded would stop every member. What only the leader says is no member's to say, be
-// it a former leader's. It tells whether all are reports.
-func (s *session) checkCommands(cmds [][]byte) (ok, reports bool) {
-	reports = true
-	for _, b := range cmds {
-		c, rest, err := command.Decode(b)
-		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind().OfLeader() ||
-			c.Body.Kind() == command.KindRecover {
-			return false, false
-		}
-		reports = reports && isReport(c.Body.Kind())
-	}
-	return len(cmds) > 0, reports
 }
 
 // queueOutcome has an outcome written; what the frame cost is released then, so that a

@@ -36,16 +36,17 @@ func (t Terms) Validate() error {
 	if t.Tasks < 0 || t.Tasks > command.MaxSlots {
 		return fmt.Errorf("tasks %d: must be 0 to %d", t.Tasks, command.MaxSlots)
 	}
-	_, err := Terms{Labels: t.withNetwork()}.LabelsAt("", "")
+	longest := strings.Repeat("x", command.MaxLabelValue) // of a name, which is not known here
+	_, err := Terms{Labels: t.withNetwork(longest)}.LabelsAt(longest, longest)
 	if err != nil {
-		err = fmt.Errorf("labels: %w", err)
+		err = fmt.Errorf("labels: %w; %s, %s and %s count with them", err, LabelHandler, LabelSite, command.NetworkLabel)
 	}
 	return err
 }
 
 // withNetwork adds the label that the broker sets, so that there is room for it.
-func (t Terms) withNetwork() map[string]string {
-	all := map[string]string{command.NetworkLabel: ""}
+func (t Terms) withNetwork(value string) map[string]string {
+	all := map[string]string{command.NetworkLabel: value}
 	maps.Copy(all, t.Labels)
 	return all
 }

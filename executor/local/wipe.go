@@ -84,6 +84,7 @@ func wipeFolder(dir string, keep []string) error {
 	if err := errors.Join(os.Chmod(dir, 0o700), dropAttributes(dir)); err != nil {
 		return err
 	}
+	dropFlags(dir)
 	if len(keep) == 0 && isEmpty(dir) {
 		return nil
 	}
@@ -150,6 +151,30 @@ func dropAttributes(dir string) error {
 	}
 	return err
 }
+
+// dropFlags removes the flags of a folder that its owner may set and that new files inherit: synchronous writes, above
+// all. Not every file system has them.
+func dropFlags(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	const inherited = flagCompressed | flagSync | flagNoDump | flagNoAtime | flagDirSync
+	flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	if err == nil && flags&inherited != 0 {
+		_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags&^inherited)
+	}
+}
+
+// Flags of inodes (linux/fs.h).
+const (
+	flagCompressed = 0x4
+	flagSync       = 0x8
+	flagNoDump     = 0x40
+	flagNoAtime    = 0x80
+	flagDirSync    = 0x10000
+)
 
 // keptPath is where a sandbox leaves an ended attempt's output.
 func (s *slot) keptPath(name string, stream int) string {

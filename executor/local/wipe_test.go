@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestWipingGoesByBatches: what a task has left goes however much it is, but for what is kept.
@@ -34,5 +36,25 @@ func TestWipingGoesByBatches(t *testing.T) {
 	})
 	if want := []string{".", "a", "a/kept", "a/kept/inside"}; err != nil || !slices.Equal(left, want) {
 		t.Errorf("left %v, %v; want %v", left, err, want)
+	}
+}
+
+// TestWipingDropsFlags: synchronous writes that a task has asked for its folder are not the next one's.
+func TestWipingDropsFlags(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	had, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	if err != nil || unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, had|flagSync|flagNoAtime) != nil {
+		return // this file system has none
+	}
+	if err = wipeFolder(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS); err != nil || got != had {
+		t.Errorf("flags %#x, %v; want %#x", got, err, had)
 	}
 }

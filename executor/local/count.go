@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -130,27 +129,6 @@ func excess(f *os.File) int64 {
 	}
 	const ready = 1 << 20
 	return max(st.Blocks*blockSize-st.Size-ready, 0)
-}
-
-// unlinked counts files that no folder shows any more and that processes of the sandbox have open.
-func (c *counter) unlinked() error {
-	seen := map[[2]uint64]bool{}
-	files, _ := filepath.Glob("/proc/[0-9]*/fd/[0-9]*") // of this pid namespace
-	for _, path := range files {
-		var st unix.Stat_t
-		if unix.Stat(path, &st) != nil || st.Nlink > 0 || st.Mode&unix.S_IFMT != unix.S_IFREG {
-			continue
-		}
-		id := [2]uint64{uint64(st.Dev), st.Ino}
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		if err := c.add(st.Blocks * blockSize); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // dropExcess gives back what a file has beyond its end. REQUIRES: nobody writes to it.

@@ -15,17 +15,26 @@ const listAge = 10 * time.Second
 // listing is what sandboxes show of the system's folders, as it was a moment ago.
 type listing struct {
 	mu    sync.Mutex
+	lists [2]shown // without and with the machine's network: its resolver is one of the folders
+}
+
+// shown is one list.
+type shown struct {
 	until int64 // by executor.Boottime
-	shown []string
+	parts []string
 }
 
 // plan returns the plan with what it shows.
 func (l *listing) plan(p sandbox.Plan) sandbox.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := executor.Boottime(); now >= l.until {
-		l.shown, l.until = p.List().Shown, now+int64(listAge)
+	list := &l.lists[0]
+	if p.HostNetwork {
+		list = &l.lists[1]
 	}
-	p.Shown = l.shown
+	if now := executor.Boottime(); now >= list.until {
+		*list = shown{now + int64(listAge), p.List().Shown}
+	}
+	p.Shown = list.parts
 	return p
 }

@@ -36,11 +36,15 @@ func (c *containment) network() executor.Network {
 
 // networkStatus says what that means, for people.
 func (c *containment) networkStatus() string {
+	whose := ""
+	if c.whom == ContainAll { // this site's own have one if their jobs ask for it
+		whose = "other sites' "
+	}
 	switch {
 	case c.foreign == executor.NetworkOutbound:
-		return "without a network: outbound is not made for bare commands, only none or host (sandbox.network)"
+		return whose + "without a network: outbound is not made for bare commands, only none or host (sandbox.network)"
 	case c.network() == executor.NetworkNone:
-		return "without a network"
+		return whose + "without a network"
 	}
 	return "with this machine's network if their jobs ask for one"
 }

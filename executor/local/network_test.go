@@ -22,7 +22,7 @@ func TestNetworksOfTasks(t *testing.T) {
 		{ContainForeign, executor.NetworkNone, executor.NetworkNone, "sandboxes, without a network", kind{contained: true}, kind{}},
 		{ContainForeign, executor.NetworkOutbound, executor.NetworkNone, "outbound is not made for bare commands", kind{contained: true}, kind{}},
 		{ContainForeign, executor.NetworkHost, executor.NetworkHost, "this machine's network if their jobs ask", kind{true, true}, kind{}},
-		{ContainAll, executor.NetworkNone, executor.NetworkNone, "without a network", kind{contained: true}, kind{true, true}},
+		{ContainAll, executor.NetworkNone, executor.NetworkNone, "all tasks run in sandboxes, other sites' without a network", kind{contained: true}, kind{true, true}},
 	} {
 		h := &Handler{cfg: Config{Foreign: c.foreign}, contain: containment{whom: c.whom, foreign: c.foreign}}
 		h.cfg.Site = "site-2"

@@ -1,8 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,21 +84,54 @@ func wipeFolder(dir string, keep []string) error {
 	if err := errors.Join(os.Chmod(dir, 0o700), dropAttributes(dir)); err != nil {
 		return err
 	}
+	dropFlags(dir)
 	if len(keep) == 0 && isEmpty(dir) {
 		return nil
 	}
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		path, under := filepath.Join(dir, e.Name()), below(e.Name(), keep)
-		switch {
-		case slices.Contains(keep, e.Name()):
-		case len(under) > 0:
-			err = errors.Join(err, wipeFolder(path, under))
-		default:
-			err = errors.Join(err, watchdog.RemoveTree(path))
+	for {
+		if again, err := wipeEntries(dir, keep); !again || err != nil {
+			return err
 		}
 	}
-	return err
+}
+
+// wipeBatch is how many names are read at a time: there may be millions.
+const wipeBatch = 256
+
+// wipeEntries removes what a folder holds but for keep, and reports whether something went: not every file system shows
+// all to whoever removes meanwhile.
+func wipeEntries(dir string, keep []string) (again bool, err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	for {
+		names, end := f.Readdirnames(wipeBatch)
+		for _, name := range names {
+			went, failed := wipeEntry(filepath.Join(dir, name), name, keep)
+			again, err = again || went, cmp.Or(err, failed)
+		}
+		if errors.Is(end, io.EOF) {
+			return again, err
+		}
+		if end != nil {
+			return false, cmp.Or(err, end)
+		}
+	}
+}
+
+// wipeEntry removes one of them, or what is in it beside keep.
+func wipeEntry(path, name string, keep []string) (went bool, err error) {
+	under := below(name, keep)
+	switch {
+	case slices.Contains(keep, name):
+		return false, nil
+	case len(under) > 0:
+		return false, wipeFolder(path, under)
+	}
+	err = watchdog.RemoveTree(path)
+	return err == nil, err
 }
 
 // dropAttributes removes the extended attributes that a task may have set.
@@ -116,6 +151,30 @@ func dropAttributes(dir string) error {
 	}
 	return err
 }
+
+// dropFlags removes the flags of a folder that its owner may set and that new files inherit: synchronous writes, above
+// all. Not every file system has them.
+func dropFlags(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	const inherited = flagCompressed | flagSync | flagNoDump | flagNoAtime | flagDirSync
+	flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	if err == nil && flags&inherited != 0 {
+		_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags&^inherited)
+	}
+}
+
+// Flags of inodes (linux/fs.h).
+const (
+	flagCompressed = 0x4
+	flagSync       = 0x8
+	flagNoDump     = 0x40
+	flagNoAtime    = 0x80
+	flagDirSync    = 0x10000
+)
 
 // keptPath is where a sandbox leaves an ended attempt's output.
 func (s *slot) keptPath(name string, stream int) string {

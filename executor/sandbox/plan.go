@@ -67,6 +67,9 @@ func (p Plan) Validate() error {
 		}
 	}
 	for _, dir := range p.Share {
+		if slices.Contains(system, dir) {
+			return fmt.Errorf("sandbox: share %s: tasks see the machine's there, read-only: share a folder in it", dir)
+		}
 		if own := ownPlace(dir); own != "" {
 			return fmt.Errorf("sandbox: share %s: tasks have a %s of their own there", dir, own)
 		}

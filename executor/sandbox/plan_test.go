@@ -23,6 +23,7 @@ func TestPlansThatCannotBe(t *testing.T) {
 		"without \"..\"":      func(p *Plan) { p.Share = []string{"/data/../etc"} },
 		"the broker's own":    func(p *Plan) { p.Share = []string{"/var/lib"} },
 		"lies in":             func(p *Plan) { p.Share = []string{"/var/lib/cloudshare/local/slots"} },
+		"read-only":           func(p *Plan) { p.Share = []string{"/bin"} },
 		"have a /proc":        func(p *Plan) { p.Share = []string{"/proc/sys"} },
 		"have a /.cloudshare": func(p *Plan) { p.Share = []string{"/.cloudshare/work"} },
 	} {

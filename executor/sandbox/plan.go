@@ -70,6 +70,9 @@ func (p Plan) Validate() error {
 		if slices.Contains(system, dir) {
 			return fmt.Errorf("sandbox: share %s: tasks see the machine's there, read-only: share a folder in it", dir)
 		}
+		if within("/run", dir) || within("/var/run", dir) {
+			return fmt.Errorf("sandbox: share %s: it has the sockets of this machine's services: share a folder in it", dir)
+		}
 		if own := ownPlace(dir); own != "" {
 			return fmt.Errorf("sandbox: share %s: tasks have a %s of their own there", dir, own)
 		}

@@ -24,6 +24,7 @@ func TestPlansThatCannotBe(t *testing.T) {
 		"the broker's own":    func(p *Plan) { p.Share = []string{"/var/lib"} },
 		"lies in":             func(p *Plan) { p.Share = []string{"/var/lib/cloudshare/local/slots"} },
 		"read-only":           func(p *Plan) { p.Share = []string{"/bin"} },
+		"of this machine":     func(p *Plan) { p.Share = []string{"/run"} },
 		"have a /proc":        func(p *Plan) { p.Share = []string{"/proc/sys"} },
 		"have a /.cloudshare": func(p *Plan) { p.Share = []string{"/.cloudshare/work"} },
 	} {

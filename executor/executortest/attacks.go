@@ -113,7 +113,10 @@ func hostileFiles(r *Rig) {
 	files := r.many(600)
 	deep := fmt.Sprintf(`i=0; while [ $i -lt %d ]; do : >f$i; i=$((i+1)); done
 i=0; while [ $i -lt %d ]; do mkdir deep-folder; cd deep-folder; i=$((i+1)); done; :`, files, min(files, 400))
-	r.said(r.stranger(deep))
+	res := r.run(r.stranger(deep)) // a look at its scratch may find it meanwhile
+	if res.Cause != executor.Exited || res.ExitCode != 0 && !strings.Contains(res.Detail, "over its scratch") {
+		r.Errorf("got %+v, want a clean exit, or an end for its scratch", res)
+	}
 	if out := r.said(r.stranger("ls -A | head")); out != "" {
 		r.Errorf("the next task finds %q", out)
 	}

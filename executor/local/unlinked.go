@@ -45,7 +45,7 @@ func haveSameFiles(one, other int) bool {
 func (c *counter) openFile(table int, fd string, seen map[identity]bool) error {
 	var st unix.Stat_t
 	if unix.Fstatat(table, fd, &st, 0) != nil || st.Nlink > 0 || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil
+		return nil //nolint:nilerr // it has gone, or is none
 	}
 	id := identity{uint64(st.Dev), st.Ino}
 	if seen[id] {
@@ -60,7 +60,7 @@ func (c *counter) openFile(table int, fd string, seen map[identity]bool) error {
 func (c *counter) eachNumber(dir string, do func(folder, number int) error) error {
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil //nolint:nilerr // it has gone
+		return nil // it has gone
 	}
 	defer f.Close()
 	for {

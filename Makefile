@@ -119,7 +119,7 @@ ZK_ADDRESSES := TestWrongAdvertise|TestFounderWaits|TestNameThatIsNotFound|TestT
 .PHONY: test-zk
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
 	@bin/tools/testsum \
-		--system $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 15m ./node/coord/zk/... \
+		--system $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 20m ./node/coord/zk/... \
 		--system $(GO) test -json -count=1 -parallel $(BESIDE_SYSTEM) -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
 		--system $(GO) test -json -tags zookeeper -count=1 -parallel $(BESIDE_SYSTEM) -timeout 10m -run '$(ZK_ADDRESSES)' ./test/e2e -coordination zookeeper \
 		--system $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e

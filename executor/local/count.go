@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor/sandbox"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // counter is one look.
@@ -62,26 +63,21 @@ func (c *counter) folders() error {
 	return nil
 }
 
-// lookBatch is how many names are read at a time.
-const lookBatch = 256
-
 // folder counts what is in a folder of the mount.
 func (c *counter) folder(f *os.File, mount uint64, depth int) error {
 	if depth > maxDepth {
 		c.why = fmt.Sprintf("over its scratch: folders nested more than %d deep", maxDepth)
 		return errOver
 	}
-	for {
-		names, end := f.Readdirnames(lookBatch)
-		for _, name := range names {
-			if err := c.entry(f, name, mount, depth); err != nil {
-				return err
-			}
+	for name, unread := range watchdog.Names(f) {
+		if unread != nil {
+			break
 		}
-		if end != nil {
-			return nil //nolint:nilerr // io.EOF, or nothing more can be read
+		if err := c.entry(f, name, mount, depth); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // entry counts one name of a folder, and what is in it.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // identity is a file's, by whatever descriptor.
@@ -63,22 +65,20 @@ func (c *counter) eachNumber(dir string, do func(folder, number int) error) erro
 		return nil // it has gone
 	}
 	defer f.Close()
-	for {
-		names, end := f.Readdirnames(lookBatch)
-		for _, name := range names {
-			if c.stop.Load() {
-				return errStopped
-			}
-			number, err := strconv.Atoi(name)
-			if err != nil {
-				continue // of the kernel, not a process
-			}
-			if err = do(int(f.Fd()), number); err != nil {
-				return err
-			}
+	for name, unread := range watchdog.Names(f) {
+		if unread != nil {
+			break
 		}
-		if end != nil {
-			return nil
+		if c.stop.Load() {
+			return errStopped
+		}
+		number, err := strconv.Atoi(name)
+		if err != nil {
+			continue // of the kernel, not a process
+		}
+		if err = do(int(f.Fd()), number); err != nil {
+			return err
 		}
 	}
+	return nil
 }

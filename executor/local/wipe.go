@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,10 +27,13 @@ var errCleansLong = errors.New("its last task left so much that removing it take
 // cleanInTime removes what the attempt has left; in a sandbox it waits for it up to a bound, and cleaned tells the
 // rest.
 func (a *attempt) cleanInTime(r executor.Result, cleaned chan error) error {
-	if !a.inside || r.Started.IsZero() { // else there is nothing
-		return a.clean(r)
+	switch {
+	case !a.inside:
+		return cleanWork(filepath.Join(a.slot, sandbox.WorkFolder))
+	case r.Started.IsZero(): // there is nothing
+		return nil
 	}
-	go func() { cleaned <- a.clean(r) }()
+	go func() { cleaned <- a.wipe() }()
 	late := time.NewTimer(a.cleanFor)
 	defer late.Stop()
 	select {
@@ -40,17 +42,6 @@ func (a *attempt) cleanInTime(r executor.Result, cleaned chan error) error {
 	case <-late.C:
 		return errCleansLong
 	}
-}
-
-// clean removes what the attempt has left.
-func (a *attempt) clean(r executor.Result) error {
-	switch {
-	case !a.inside:
-		return cleanWork(filepath.Join(a.slot, sandbox.WorkFolder))
-	case r.Started.IsZero(): // there is nothing
-		return nil
-	}
-	return a.wipe()
 }
 
 // wipe removes all that an attempt left in its sandbox. The folders themselves stay:
@@ -95,9 +86,6 @@ func wipeFolder(dir string, keep []string) error {
 	}
 }
 
-// wipeBatch is how many names are read at a time: there may be millions.
-const wipeBatch = 256
-
 // wipeEntries removes what a folder holds but for keep, and reports whether something went: not every file system shows
 // all to whoever removes meanwhile.
 func wipeEntries(dir string, keep []string) (again bool, err error) {
@@ -106,19 +94,14 @@ func wipeEntries(dir string, keep []string) (again bool, err error) {
 		return false, err
 	}
 	defer f.Close()
-	for {
-		names, end := f.Readdirnames(wipeBatch)
-		for _, name := range names {
-			went, failed := wipeEntry(filepath.Join(dir, name), name, keep)
-			again, err = again || went, cmp.Or(err, failed)
+	for name, unread := range watchdog.Names(f) {
+		if unread != nil {
+			return false, cmp.Or(err, unread)
 		}
-		if errors.Is(end, io.EOF) {
-			return again, err
-		}
-		if end != nil {
-			return false, cmp.Or(err, end)
-		}
+		went, failed := wipeEntry(filepath.Join(dir, name), name, keep)
+		again, err = again || went, cmp.Or(err, failed)
 	}
+	return again, err
 }
 
 // wipeEntry removes one of them, or what is in it beside keep.

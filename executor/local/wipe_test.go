@@ -16,7 +16,7 @@ func TestWipingGoesByBatches(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "a", "kept", "inside"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const files = 5 * wipeBatch
+	const files = 5 * 512
 	for i := range files {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file%0200d", i)), nil, 0o600); err != nil {
 			t.Fatal(err)

@@ -77,9 +77,6 @@ func openFolder(at int, name string) (int, error) {
 // such, but by chance or on purpose.
 const nameTries = 16
 
-// batch is how many names are read at a time.
-const batch = 512
-
 // clear empties the root, as far as it can be: it goes over it again as long as that
 // takes something away.
 func (t *tree) clear() {
@@ -89,14 +86,11 @@ func (t *tree) clear() {
 			t.failed = err
 			return
 		}
-		for {
-			names, err := t.root.Readdirnames(batch)
-			for _, name := range names {
-				progress = t.remove(name) || progress
-			}
-			if err != nil { // io.EOF, or nothing more can be read
+		for name, unread := range Names(t.root) {
+			if unread != nil {
 				break
 			}
+			progress = t.remove(name) || progress
 		}
 	}
 }
@@ -139,14 +133,11 @@ func (t *tree) unpack(dir *os.File) (progress bool) {
 		if _, err := dir.Seek(0, 0); err != nil {
 			return progress
 		}
-		for {
-			names, err := dir.Readdirnames(batch)
-			for _, name := range names {
-				again = t.removeOrMoveUp(dir, name) || again
-			}
-			if err != nil {
+		for name, unread := range Names(dir) {
+			if unread != nil {
 				break
 			}
+			again = t.removeOrMoveUp(dir, name) || again
 		}
 	}
 	return progress

@@ -32,79 +32,47 @@ var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS
 // reach beyond: AF_VSOCK the hypervisor, AF_ALG much of the kernel.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// Offsets in the kernel's struct seccomp_data, of arguments their lower halves.
-const (
-	offCall   = 0
-	offArch   = 4
-	offFirst  = 16
-	offSecond = 24
-	offThird  = 32
-)
-
-// x32Bit marks calls of amd64's other interface, which has numbers of its own.
-const x32Bit = 0x40000000
-
 // filter returns the program that the kernel asks about each call of this architecture;
 // those of another one end the process.
 func filter() []unix.SockFilter {
-	load, give := loadWord, giveBack
-	deny := func(errno unix.Errno) unix.SockFilter { return give(unix.SECCOMP_RET_ERRNO | uint32(errno)) }
-	p := []unix.SockFilter{
-		load(offArch),
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch(), Jt: 1},
-		give(unix.SECCOMP_RET_KILL_PROCESS),
-		load(offCall),
-		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: x32Bit, Jf: 1},
-		deny(unix.ENOSYS),
-	}
+	p := ofThisArchitecture(give(unix.SECCOMP_RET_KILL_PROCESS))
 	for _, call := range refused {
 		p = append(p, skipUnless(call), deny(unix.EPERM))
 	}
 	for _, call := range absent {
 		p = append(p, skipUnless(call), deny(unix.ENOSYS))
 	}
-	allow := give(unix.SECCOMP_RET_ALLOW)
-	return slices.Concat(p, limitsOfOthers(load, deny), sockets(load, allow, deny), []unix.SockFilter{allow})
+	return slices.Concat(p, limitsOfOthers(), sockets(), []unix.SockFilter{allow})
 }
 
 // limitsOfOthers refuses to set the limits of another process: the kernel asks for the same
 // user only, which the first process of the sandbox is, too. The upper half of a pointer
 // to the new limits is looked at as well, so that none passes for no limits.
-func limitsOfOthers(load func(uint32) unix.SockFilter, deny func(unix.Errno) unix.SockFilter) []unix.SockFilter {
+func limitsOfOthers() []unix.SockFilter {
 	return []unix.SockFilter{
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PRLIMIT64, Jf: 8},
+		equal(unix.SYS_PRLIMIT64, 0, 8),
 		load(offFirst),
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jt: 5}, // its own
+		equal(0, 5, 0), // its own
 		load(offThird),
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jf: 2},
+		equal(0, 0, 2),
 		load(offThird + 4),
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jt: 1}, // reads them only
+		equal(0, 1, 0), // reads them only
 		deny(unix.EPERM),
 		load(offCall),
 	}
 }
 
 // sockets refuses families of sockets.
-func sockets(
-	load func(uint32) unix.SockFilter, allow unix.SockFilter, deny func(unix.Errno) unix.SockFilter,
-) []unix.SockFilter {
+func sockets() []unix.SockFilter {
 	p := []unix.SockFilter{
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_SOCKET, Jt: 1},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_SOCKETPAIR, Jf: uint8(2*len(families) + 2)},
+		equal(unix.SYS_SOCKET, 1, 0),
+		equal(unix.SYS_SOCKETPAIR, 0, uint8(2*len(families)+2)),
 		load(offFirst),
 	}
 	for _, family := range families {
-		p = append(p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: family, Jf: 1}, allow)
+		p = append(p, equal(family, 0, 1), allow)
 	}
 	return append(p, deny(unix.EAFNOSUPPORT))
-}
-
-// auditArch is the kernel's name of the architecture that this program was built for.
-func auditArch() uint32 {
-	if runtime.GOARCH == "arm64" {
-		return unix.AUDIT_ARCH_AARCH64
-	}
-	return unix.AUDIT_ARCH_X86_64
 }
 
 // refuseCalls installs the filter on all threads of this process, for good; nothing that

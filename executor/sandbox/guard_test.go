@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // guarded says what the filter refuses to a process of it: what is aimed at the first
 // process's threads, and none of its own.
 func guarded(out io.Writer) int {
-	if err := Guard(); err != nil {
+	if err := Guard(6); err != nil {
 		fmt.Fprintln(out, err)
 		return 1
 	}

@@ -125,8 +125,7 @@ func (b *boxed) run() executor.Result {
 	return r
 }
 
-// spareThreads are those that this process is given before there is a task: what they are
-// is known then ([sandbox.Guard]).
+// spareThreads are those that this process is given before there is a task ([sandbox.Guard]).
 const spareThreads = 6
 
 func (b *boxed) start() error {
@@ -162,8 +161,7 @@ func (b *boxed) start() error {
 	if err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return &watchdog.Trouble{Cause: fmt.Errorf("close this process to others: %w", err)}
 	}
-	watchdog.MakeThreads(spareThreads)
-	if err = sandbox.Guard(); err != nil {
+	if err = sandbox.Guard(spareThreads); err != nil {
 		return &watchdog.Trouble{Cause: fmt.Errorf("guard this process: %w", err)}
 	}
 	b.Pid, err = syscall.ForkExec(path, t.Command, &syscall.ProcAttr{

@@ -136,8 +136,7 @@ func (g *guard) awaitLeave() (Told, bool) {
 
 func isStop(sig os.Signal) bool { return sig == unix.SIGTERM || sig == unix.SIGINT }
 
-// spareThreads are those that this process is given before there is a task: what they are
-// is known then ([sandbox.Guard]).
+// spareThreads are those that this process is given before there is a task ([sandbox.Guard]).
 const spareThreads = 8
 
 // start runs the command with what the container has: its folder, its output.
@@ -151,8 +150,7 @@ func (g *guard) start(command, env []string) error {
 		return &watchdog.Trouble{Cause: err}
 	}
 	defer null.Close()
-	watchdog.MakeThreads(spareThreads)
-	if err = sandbox.Guard(); err != nil {
+	if err = sandbox.Guard(spareThreads); err != nil {
 		return &watchdog.Trouble{Cause: fmt.Errorf("guard this process: %w", err)}
 	}
 	g.Pid, err = syscall.ForkExec(file, command, &syscall.ProcAttr{

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/executortest"
-	"github.com/cloudshare/cloudshare/executor/kube"
 )
 
 // why says what a pod under a watchdog does not stop, as executor/DESIGN.md does.
@@ -28,14 +27,7 @@ func TestHostile(t *testing.T) {
 		cfg.StartLimit, cfg.Mounts = time.Minute, []string{shared + ":" + shared}
 		env := storage(&cfg)
 		env.Shared = shared
-		env.Open = func(t *testing.T) executor.Handler {
-			t.Helper()
-			h, err := kube.OpenWatched(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return foreign{h}
-		}
+		env.Open = func(t *testing.T) executor.Handler { return openForeign(t, cfg) }
 		return env
 	}, why)
 }

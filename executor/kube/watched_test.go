@@ -92,17 +92,20 @@ func TestWatchedConformance(t *testing.T) {
 		cfg.StartLimit = time.Minute
 		env := storage(&cfg)
 		env.Slack = 15 * time.Second // two containers, one after the other
-		env.Open = func(t *testing.T) executor.Handler {
-			t.Helper()
-			h, err := kube.OpenWatched(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return foreign{h}
-		}
+		env.Open = func(t *testing.T) executor.Handler { return openForeign(t, cfg) }
 		return env
 	}, "Finish", "ExitCode", "Signal", "NoSuchCommand", "Timeout", "StopTreeThatIgnoresTERM", "LeftoversDieWithTheTask",
 		"LogsOfBothStreams", "Environment", "StartTwiceRunsOnce", "AdoptRunning", "AdoptedStop", "OrphanIsCharged")
+}
+
+// openForeign opens a handler of watched pods to whom all tasks are other sites'.
+func openForeign(t *testing.T, cfg kube.Config) executor.Handler {
+	t.Helper()
+	h, err := kube.OpenWatched(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return foreign{h}
 }
 
 // beWatched is the broker that TestWatchedBrokerKilled kills: it starts one task with

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -50,9 +49,7 @@ func newRun(ctx context.Context, opts fleetOptions, marker string, out io.Writer
 		marker: marker, marks: filepath.Join(opts.dir, "shared", "marks"), began: time.Now(), out: out,
 		ended: make(chan string, 64),
 	}
-	err := errors.Join(
-		testbed.MakeShared(filepath.Dir(r.marks)), os.WriteFile(r.marks, nil, 0o600), os.Chmod(r.marks, 0o666),
-	)
+	err := errors.Join(testbed.MakeShared(filepath.Dir(r.marks)), testbed.MakeSharedFile(r.marks))
 	if err != nil {
 		return nil, fmt.Errorf("make file of marks: %w", err)
 	}

@@ -38,8 +38,7 @@ func newGated(t *testing.T) *gated {
 	dir := sharedDir(t)
 	g := &gated{marks: filepath.Join(dir, "marks"), gate: filepath.Join(dir, "gate")}
 	// Made before any task does: tasks are of different users where the broker is root.
-	must(t, os.WriteFile(g.marks, nil, 0o600))
-	must(t, os.Chmod(g.marks, 0o666))
+	must(t, testbed.MakeSharedFile(g.marks))
 	return g
 }
 

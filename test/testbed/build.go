@@ -52,3 +52,8 @@ func SharedBeside(binary string) string { return filepath.Join(filepath.Dir(bina
 func MakeShared(dir string) error {
 	return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777))
 }
+
+// MakeSharedFile makes an empty file that any user may write, likewise.
+func MakeSharedFile(path string) error {
+	return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o666))
+}

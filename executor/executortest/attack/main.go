@@ -1,5 +1,3 @@
-//go:build linux
-
 // Attack is a hostile task of package executortest: it tries what a shell cannot, by the
 // names in its arguments, and prints those that worked. It is static, for images with
 // nothing in them, and needs the standard library and x/sys only.

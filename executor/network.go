@@ -16,8 +16,14 @@ var networkNames = [...]string{NetworkNone: "none", NetworkOutbound: "outbound",
 // String returns the configuration's word.
 func (n Network) String() string { return networkNames[n] }
 
-// NetworkNames returns the words that [ParseNetwork] reads.
-func NetworkNames() []string { return networkNames[:] }
+// Of returns what a task has at a site that gives other sites' tasks n: the site's own have
+// the machine's.
+func (n Network) Of(t Task, site string) Network {
+	if t.Owner == site {
+		return NetworkHost
+	}
+	return n.For(t)
+}
 
 // ParseNetwork reads what String wrote.
 func ParseNetwork(word string) (n Network, ok bool) {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -40,6 +41,11 @@ func (d *Desk) open(dir, fence string) (err error) {
 	}
 	d.Notices, err = OpenNotices()
 	return err
+}
+
+// IsFenced reports whether an attempt's fence has passed, by which it would have been ended.
+func (d *Desk) IsFenced(t executor.Task) bool {
+	return t.Fence != 0 && executor.Boottime() >= max(t.Fence, d.Fence.Load())
 }
 
 // Tries to lock a folder, and the pause between two: a process that the last broker

@@ -321,7 +321,7 @@ func (h *Handler) clean(w *work) {
 
 // removeAll takes an attempt's containers away.
 func (h *Handler) removeAll(w *work) error {
-	if err := h.remove(h.container(w)); err != nil || h.cfg.networkFor(w.Task) != executor.NetworkOutbound {
+	if err := h.remove(h.container(w)); err != nil || h.cfg.Foreign.Of(w.Task, h.cfg.Site) != executor.NetworkOutbound {
 		return err
 	}
 	return h.remove(h.template.keeper(w))

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -18,17 +16,9 @@ import (
 // noNetwork is the engine's name of none.
 const noNetwork = "none"
 
-// networkFor returns what a task has of the networks of the contract.
-func (c *Config) networkFor(t executor.Task) executor.Network {
-	if t.Owner == c.Site {
-		return executor.NetworkHost
-	}
-	return c.Foreign.For(t)
-}
-
 // networkOf returns a task's network, by the engine's name.
 func (m *template) networkOf(w *work) string {
-	switch m.cfg.networkFor(w.Task) {
+	switch m.cfg.Foreign.Of(w.Task, m.cfg.Site) {
 	case executor.NetworkOutbound:
 		return "container:" + m.keeper(w)
 	case executor.NetworkNone:
@@ -129,7 +119,9 @@ func (h *Handler) keepNetwork(w *work, image executor.ImageName) error {
 }
 
 func (h *Handler) runKeeper(ctx context.Context, w *work, image executor.ImageName) error {
-	spec := h.template.keeperSpec(w, image.String(), machineAddresses(), machineServers())
+	// What listens on all of this machine's addresses is not strangers'; the servers that it asks for names are
+	// those that engines ask for containers, too.
+	spec := h.template.keeperSpec(w, image.String(), box.OwnAddresses(), box.NameServers())
 	name := h.template.keeper(w)
 	if _, err := h.engine.Create(ctx, name, spec); err != nil && !errors.Is(err, engine.ErrConflict) {
 		return fmt.Errorf("make the container of its network: %w", err)
@@ -167,27 +159,4 @@ func (m *template) keeperSpec(w *work, image string, refused, servers []netip.Ad
 			LogConfig: engine.LogConfig{Type: "none"},
 		},
 	}
-}
-
-// machineAddresses are this machine's: what listens on all of them is not strangers'.
-func machineAddresses() (list []netip.Addr) {
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	for _, a := range all {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			list = append(list, p.Addr())
-		}
-	}
-	return list
-}
-
-// machineServers are those that this machine asks for names: engines ask them for containers, too.
-func machineServers() []netip.Addr {
-	file, err := os.ReadFile("/etc/resolv.conf")
-	if err != nil {
-		return nil
-	}
-	return box.NameServers(string(file))
 }

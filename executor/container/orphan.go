@@ -25,9 +25,7 @@ func (h *Handler) setStood(w *work, stood bool) {
 func (h *Handler) mayBeOrphan(w *work, c engine.Container) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	fence := max(w.Task.Fence, h.desk.Fence.Load())
-	fenced := w.Task.Fence != 0 && executor.Boottime() >= fence
-	return w.stood && !fenced && c.State.ExitCode != killed
+	return w.stood && !h.desk.IsFenced(w.Task) && c.State.ExitCode != killed
 }
 
 // orphan returns the end of an attempt that lost its first process.

@@ -172,7 +172,7 @@ func (h *Handler) launchOnce(w *work, ref executor.ImageName, spec engine.Spec) 
 	if w.aborted.Err() != nil {
 		return context.Cause(w.aborted)
 	}
-	if h.cfg.networkFor(w.Task) == executor.NetworkOutbound {
+	if h.cfg.Foreign.Of(w.Task, h.cfg.Site) == executor.NetworkOutbound {
 		if err := h.openNetwork(w, ref); err != nil {
 			return err
 		}

@@ -61,7 +61,8 @@ type Config struct {
 	GPUResource string // "" = nvidia.com/gpu
 
 	// Foreign is the network of other sites' tasks whose jobs ask for one. It is a label
-	// of pods: NetworkPolicies of the namespace hold them to it.
+	// of pods: NetworkPolicies of the namespace hold them to it, which this handler has no
+	// right to make.
 	Foreign executor.Network
 
 	// StartLimit is how long a task may take until it runs; 0 = 5 m.

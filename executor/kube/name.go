@@ -75,7 +75,7 @@ func (b *jobBuilder) labels(t executor.Task) map[string]string {
 		labelTask:    strconv.FormatUint(uint64(t.ID.Task), 10),
 		labelAttempt: strconv.FormatUint(uint64(t.Attempt), 10),
 		labelToken:   strconv.FormatUint(t.Token, 10),
-		labelNetwork: b.cfg.networkOf(t).String(),
+		labelNetwork: b.cfg.Foreign.Of(t, b.cfg.Site).String(),
 	}
 	if b.cfg.Federation != "" {
 		l[labelFed] = b.cfg.Federation

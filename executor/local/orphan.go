@@ -32,7 +32,7 @@ func (e *ended) unseen(restarted bool) {
 // died while this broker and the machine stood, before the fence. It ran at most from its begin until its
 // supervisor was found dead, by the wall's clock: the journal of an adopted one has no other.
 func (h *Handler) orphan(e *ended, seen *sighting) *ended {
-	if seen == nil || seen.isFenced(h.desk.Fence.Load()) {
+	if seen == nil || h.desk.IsFenced(seen.task) {
 		return e
 	}
 	r := &e.Result
@@ -45,9 +45,4 @@ func (h *Handler) orphan(e *ended, seen *sighting) *ended {
 	r.Cause, r.Run = executor.Orphaned, max(seen.gone.Sub(r.Started), time.Millisecond)
 	r.Detail = "orphaned: its supervisor died while its broker and its machine stood"
 	return e
-}
-
-// isFenced reports whether the attempt's fence has passed: that would have ended it.
-func (s *sighting) isFenced(shared int64) bool {
-	return s.task.Fence != 0 && executor.Boottime() >= max(s.task.Fence, shared)
 }

@@ -113,10 +113,7 @@ func limitNetwork(refused, servers []netip.Addr) error {
 		return err
 	}
 	defer nl.close()
-	if file, rerr := os.ReadFile("/etc/resolv.conf"); rerr == nil {
-		servers = append(servers, NameServers(string(file))...)
-	}
-	for _, a := range servers {
+	for _, a := range append(servers, NameServers()...) {
 		for _, proto := range []uint8{unix.IPPROTO_UDP, unix.IPPROTO_TCP} {
 			if a.Is4() && err == nil {
 				err = nl.add(rule{to: netip.PrefixFrom(a, 32), priority: askServers, proto: proto, port: 53})
@@ -147,20 +144,47 @@ func refusedPrefixes(single []netip.Addr) (list []netip.Prefix) {
 			list = append(list, netip.PrefixFrom(a, 32))
 		}
 	}
-	attached, err := net.InterfaceAddrs()
-	if err != nil {
-		return list
-	}
-	for _, a := range attached {
-		if p, perr := netip.ParsePrefix(a.String()); perr == nil && p.Addr().Is4() {
+	for _, p := range attached() {
+		if p.Addr().Is4() {
 			list = append(list, p.Masked())
 		}
 	}
 	return list
 }
 
-// NameServers returns the addresses that a resolv.conf names, but for loopback's.
-func NameServers(file string) (list []netip.Addr) {
+// attached are the addresses of this network's interfaces, each with its network.
+func attached() (list []netip.Prefix) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// OwnAddresses are those of this network's interfaces.
+func OwnAddresses() (list []netip.Addr) {
+	for _, p := range attached() {
+		list = append(list, p.Addr())
+	}
+	return list
+}
+
+// NameServers are the addresses that this process asks for names, but for loopback's.
+func NameServers() []netip.Addr {
+	file, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		return nil
+	}
+	return nameServers(string(file))
+}
+
+// nameServers returns the addresses that a resolv.conf names, but for loopback's.
+func nameServers(file string) (list []netip.Addr) {
 	for line := range strings.Lines(file) {
 		words := strings.Fields(line)
 		if len(words) < 2 || words[0] != "nameserver" {

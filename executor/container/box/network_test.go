@@ -15,7 +15,7 @@ func TestNetworkWords(t *testing.T) {
 	if got := addresses("192.0.2.7,2001:db8::1,"); len(got) != 2 || got[0] != a || got[1] != b {
 		t.Error(got)
 	}
-	got := NameServers("# nameserver 9.9.9.9\nnameserver 127.0.0.53\nsearch x\nnameserver 192.0.2.7\nnameserver\nnameserver x")
+	got := nameServers("# nameserver 9.9.9.9\nnameserver 127.0.0.53\nsearch x\nnameserver 192.0.2.7\nnameserver\nnameserver x")
 	if len(got) != 1 || got[0] != a {
 		t.Error(got)
 	}

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// looksPerTick is how many open jobs are looked at in a tick: 10,000 a second.
-	looksPerTick = 1000
+	// looksPerTick is how many open jobs are looked at in a tick: 3000 a second. 10,000 took 1 % of the processor time of
+	// a broker that takes all the submissions that it can.
+	looksPerTick = 300
 	// useTicks is after how many ticks users' use is written down; a crash forgets that much of it.
 	useTicks = 600
 )

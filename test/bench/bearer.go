@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 
@@ -22,6 +23,7 @@ type bearer struct {
 	// beside is what its rounds are compared with, nil if nothing is.
 	beside *bearer
 
+	lanes []*lane
 	rates []float64 // jobs a second, of each round
 	costs []float64 // ms of the brokers' processors a job, of each round
 }
@@ -59,38 +61,52 @@ func byTokens(tokens []string) func(int, http.Header) {
 	return func(c int, h http.Header) { h.Set("Authorization", "Bearer "+tokens[c]) }
 }
 
-// submit adds a round.
-func (b *bearer) submit(ctx context.Context, l userLoad, calls int) error {
-	lanes, err := dialLanesAs(ctx, b.fed, l.clients, l.contentType, l.body(b.fed), b.authorize)
+// begin connects the clients, which stay connected, and has them submit what is not counted: a provider's tokens are
+// verified at first, and remembered, and a broker that has just started grows.
+func (b *bearer) begin(ctx context.Context, l userLoad, calls int) (err error) {
+	b.lanes, err = dialLanesAs(ctx, b.fed, l.clients, l.contentType, l.body(b.fed), b.authorize)
 	if err != nil {
 		return err
 	}
-	defer closeLanes(lanes)
-	for _, lane := range lanes {
+	for _, lane := range b.lanes {
 		lane.held = b.held
-	}
-	if len(b.rates) == 0 { // a provider's tokens are verified at first, and remembered
-		for _, lane := range lanes {
-			if _, err = lane.postJobs(l.jobs); err != nil {
-				return err
-			}
+		if _, err = lane.postJobs(l.jobs); err != nil {
+			return err
 		}
 	}
-	was, err := processorTimeOf(b.fed)
+	_, err = b.count(ctx, l, calls)
+	return err
+}
+
+func (b *bearer) count(ctx context.Context, l userLoad, calls int) (rate float64, err error) {
+	return countTo(ctx, l.clients, calls, func(c int) (int, error) { return b.lanes[c].postJobs(l.jobs) })
+}
+
+// submit adds a round.
+func (b *bearer) submit(ctx context.Context, l userLoad, calls int) error {
+	was, err := brokerTimeOf(b.fed)
 	if err != nil {
 		return err
 	}
-	rate, err := countTo(ctx, l.clients, calls, func(c int) (int, error) { return lanes[c].postJobs(l.jobs) })
+	rate, err := b.count(ctx, l, calls)
 	if err != nil {
 		return err
 	}
-	used, err := processorTimeOf(b.fed)
+	used, err := brokerTimeOf(b.fed)
 	if err != nil {
 		return err
 	}
 	b.rates = append(b.rates, rate)
-	b.costs = append(b.costs, used.since(was).brokers.Seconds()*1000/float64(calls*l.jobs))
+	b.costs = append(b.costs, (used-was).Seconds()*1000/float64(calls*l.jobs))
 	return nil
+}
+
+// continues adds the rounds of an earlier spell, also to what stands beside it alone.
+func (b *bearer) continues(was *bearer) {
+	b.rates, b.costs = append(was.rates, b.rates...), append(was.costs, b.costs...)
+	if o := b.beside; o != nil && o.fed != b.fed {
+		o.continues(was.beside)
+	}
 }
 
 // row shows what is kept beside another one.
@@ -98,8 +114,8 @@ func (b *bearer) row(l userLoad) []string {
 	row := []string{l.name, b.name, milliseconds(b.costs), "-", "-", "-", "-"}
 	if o := b.beside; o != nil {
 		row[3], row[4] = o.name, milliseconds(o.costs)
-		row[5] = spread(ratios(b.rates, o.rates))
-		row[6] = spread(ratios(o.costs, b.costs))
+		row[5] = kept(ratios(b.rates, o.rates))
+		row[6] = kept(ratios(o.costs, b.costs))
 	}
 	return row
 }
@@ -115,9 +131,18 @@ func ratios(of, by []float64) []float64 {
 	return out
 }
 
-// spread shows the median, the least and the most.
-func spread(v []float64) string {
-	return fmt.Sprintf("%.2f (%.2f to %.2f)", median(v), slices.Min(v), slices.Max(v))
+// kept shows the geometric mean of ratios, with its standard error.
+func kept(ratios []float64) string {
+	n := float64(len(ratios))
+	var mean, squares float64
+	for _, r := range ratios {
+		mean += math.Log(r) / n
+	}
+	for _, r := range ratios {
+		squares += (math.Log(r) - mean) * (math.Log(r) - mean)
+	}
+	mean = math.Exp(mean)
+	return fmt.Sprintf("%.3f ± %.3f", mean, mean*math.Sqrt(squares/max(n-1, 1)/n))
 }
 
 func median(v []float64) float64 {

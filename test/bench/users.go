@@ -26,9 +26,9 @@ type userLoad struct {
 const mostCores = 1024
 
 var userLoads = []userLoad{
-	{"singles, 1 client", 1, "application/json", 1, 120, mostCores},
-	{"singles, 16 clients", 16, "application/json", 1, 200, mostCores},
-	{"singles, 64 clients", 64, "application/json", 1, 200, mostCores},
+	{"singles, 1 client", 1, "application/json", 1, 200, mostCores},
+	{"singles, 16 clients", 16, "application/json", 1, 450, mostCores},
+	{"singles, 64 clients", 64, "application/json", 1, 450, mostCores},
 	{"singles, 64 clients, users' held", 64, "application/json", 1, 200, 1},
 	{"NDJSON of 1000, 16 clients, users' held", 16, "application/x-ndjson", linesPerRequest, 16, 1},
 }
@@ -55,18 +55,18 @@ func measureUsers(ctx context.Context, env environment, t *table) (err error) {
 	}
 	defer func() { err = errors.Join(err, bare.Close()) }()
 	s := sheet{
-		title: "submissions by users: processor time of the brokers, and what is kept; medians of the rounds (least to most)",
+		title: "submissions by users: processor time of the brokers (medians), and what is kept (geometric means, with standard errors)",
 		head: []string{
 			"load", "who submits", "ms a job", "beside", "its ms a job", "kept of the rate", "kept by processor time",
 		},
 	}
+	defer func() { t.addSheet(s) }() // what was measured before one failed, too
 	for _, l := range pick(env, userLoads, userLoads[2:3]) {
 		u := &users{env: env, bare: bare, load: l}
 		if err := u.measure(ctx, t, &s); err != nil {
 			return fmt.Errorf("submit %s: %w", l.name, err)
 		}
 	}
-	t.addSheet(s)
 	return measureTurns(ctx, env, t)
 }
 
@@ -79,14 +79,15 @@ type users struct {
 	limits  []float64 // what the bare means reached, of each round
 }
 
-func (u *users) measure(ctx context.Context, t *table, s *sheet) (err error) {
-	stop, err := u.start(ctx)
-	if err != nil {
-		return err
+func (u *users) measure(ctx context.Context, t *table, s *sheet) error {
+	spells := 1
+	if u.env.beside != "" {
+		spells = pick(u.env, 4, 2)
 	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := u.takeTurns(ctx); err != nil {
-		return err
+	for i := range spells {
+		if err := u.spell(ctx, i); err != nil {
+			return err
+		}
 	}
 	for _, b := range u.bearers {
 		t.add(figure{
@@ -98,82 +99,23 @@ func (u *users) measure(ctx context.Context, t *table, s *sheet) (err error) {
 	return nil
 }
 
-// start starts the federations, with those who submit.
-func (u *users) start(ctx context.Context) (stop func() error, err error) {
-	issuer, err := startIssuer()
-	if err != nil {
-		return nil, err
-	}
-	var running []*testbed.Federation
-	stop = func() (err error) {
-		for _, fed := range running {
-			err = errors.Join(err, fed.Stop())
-		}
-		issuer.close()
-		return err
-	}
-	var other *testbed.Federation
-	if u.env.beside != "" {
-		env := u.env
-		env.binary = u.env.beside
-		if other, err = u.startBusy(ctx, env, "beside"); err != nil {
-			return nil, errors.Join(err, stop())
-		}
-		running = append(running, other)
-	}
-	fed, err := u.startBusy(ctx, u.env, "users", issuer.environ()...)
-	if err != nil {
-		return nil, errors.Join(err, stop())
-	}
-	running = append(running, fed)
-	if err := u.addBearers(ctx, fed, other, issuer); err != nil {
-		return nil, errors.Join(err, stop())
-	}
-	return stop, nil
-}
-
-// addBearers adds those who submit to a federation; other is the build's beside, nil if there is none.
-func (u *users) addBearers(ctx context.Context, fed, other *testbed.Federation, i *issuer) error {
-	made, err := byUsers(ctx, fed, u.load.clients)
+// spell has all submit in federations of their own: in one, what a site publishes of its users' jobs would soon be
+// all that it may.
+func (u *users) spell(ctx context.Context, i int) (err error) {
+	before := u.bearers
+	u.bearers = nil
+	stop, err := u.start(ctx, i)
 	if err != nil {
 		return err
 	}
-	provided, err := i.byUsers(u.load.clients)
-	if err != nil {
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := u.takeTurns(ctx); err != nil {
 		return err
 	}
-	held := u.load.holds()
-	u.bearers = append(u.bearers,
-		&bearer{name: "the operator's token", fed: fed, authorize: bySite(fed)},
-		&bearer{name: "users' tokens", fed: fed, authorize: made, held: held},
-		&bearer{name: "a provider's tokens", fed: fed, authorize: provided, held: held})
-	for _, b := range u.bearers {
-		switch {
-		case other != nil:
-			b.beside = &bearer{name: "the build beside", fed: other, authorize: bySite(other)}
-		case b != u.bearers[0]:
-			b.beside = u.bearers[0]
-		}
+	for i, b := range before {
+		u.bearers[i].continues(b)
 	}
 	return nil
-}
-
-// startBusy starts a federation whose third site is busy.
-func (u *users) startBusy(
-	ctx context.Context, env environment, name string, environ ...string,
-) (*testbed.Federation, error) {
-	name = fmt.Sprintf("%s-%d-%d-%d", name, u.load.clients, u.load.jobs, u.load.cores)
-	fed, err := startSites(ctx, env, name, siteCount, u.load.cores, environ...)
-	if err != nil {
-		return nil, err
-	}
-	_, err = occupyBy(ctx, fed.Sites[2], testbed.Spec{
-		Command: []string{"sleep", "900"}, Count: 1, Resources: &testbed.Resources{CPU: u.load.cores},
-	})
-	if err != nil {
-		return nil, errors.Join(err, fed.Stop())
-	}
-	return fed, nil
 }
 
 // takeTurns has all submit in each round, every other one backwards: neither the growing queue nor others' use of the
@@ -182,9 +124,14 @@ func (u *users) takeTurns(ctx context.Context) error {
 	order := u.inTurns()
 	rounds := 2
 	if u.env.beside != "" {
-		rounds = pick(u.env, 21, 2)
+		rounds = pick(u.env, 12, 2)
 	}
 	calls := pick(u.env, u.load.calls, max(u.load.calls/4, u.load.clients))
+	for _, b := range order {
+		if err := b.begin(ctx, u.load, calls); err != nil {
+			return fmt.Errorf("by %s: %w", b.name, err)
+		}
+	}
 	for range rounds {
 		limit, err := u.bareRate(ctx, calls)
 		if err != nil {

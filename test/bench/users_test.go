@@ -16,7 +16,7 @@ func TestKept(t *testing.T) {
 	l := userLoad{name: "singles"}
 	for _, c := range []struct{ got, want []string }{
 		{first.row(l), []string{"singles", "first", "2.000", "-", "-", "-", "-"}},
-		{other.row(l), []string{"singles", "other", "2.000", "first", "2.000", "1.00 (0.90 to 1.10)", "1.00 (0.50 to 2.00)"}},
+		{other.row(l), []string{"singles", "other", "2.000", "first", "2.000", "0.997 ± 0.058", "1.000 ± 0.400"}},
 	} {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%q, want %q", c.got, c.want)

@@ -45,8 +45,8 @@ func Decode(prefix, text string) ([]byte, error) {
 	if !found {
 		return nil, ErrKind
 	}
-	b, err := letters.DecodeString(body)
-	if err != nil || len(b) < checksum || letters.EncodeToString(b) != body {
+	b, err := letters.AppendDecode(nil, []byte(body))
+	if err != nil || len(b) < checksum || !isEncoding(body, b) {
 		return nil, ErrDamaged
 	}
 	end := len(b) - checksum
@@ -57,8 +57,17 @@ func Decode(prefix, text string) ([]byte, error) {
 	return b[:end:end], nil
 }
 
+// isEncoding reports whether a body is what bytes are written as, and not another one that is read as them.
+func isEncoding(body string, b []byte) bool {
+	var buf [256]byte // of most texts: each request brings a token
+	return string(letters.AppendEncode(buf[:0], b)) == body
+}
+
 // Clean returns a text in lower case, without what mail and chat programs put around and into long words.
 func Clean(text string) string {
+	if isClean(text) {
+		return text
+	}
 	return strings.ToLower(strings.Map(func(r rune) rune {
 		switch r {
 		case ' ', '\t', '\r', '\n', '"', '\'', '`', '<', '>', '\u00a0', '\u200b', '\u2060', '\ufeff':
@@ -66,4 +75,15 @@ func Clean(text string) string {
 		}
 		return r
 	}, text))
+}
+
+// isClean reports whether a text is as Encode writes it, as nearly all are.
+func isClean(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 	"github.com/cloudshare/cloudshare/node/wholefile"
 )
 
+// maxSent bounds Store.sent.
+const maxSent = 1 << 14
+
 // Store holds the tokens of one broker. All methods may be called from any goroutine.
 type Store struct {
 	path string
@@ -21,15 +25,18 @@ type Store struct {
 	made bool // the file was there when it was opened
 	uses *uses
 
-	mu      sync.RWMutex
-	tokens  map[string]Token  // by ID; guarded by mu. Invariant: what it holds, the file holds
+	mu     sync.RWMutex
+	tokens map[string]Token // by ID; guarded by mu. Invariant: what it holds, the file holds
+	// sent are the IDs of tokens that were found, by the hashes of their texts as they are sent: with a pin or without,
+	// in capitals. They need not be parsed again. Guarded by mu. Invariant: at most maxSent, of right secrets only.
+	sent    map[[sha256.Size]byte]string
 	revoked []func(id string) // guarded by mu
 	pin     *Pin              // of the texts of new tokens, nil = none; guarded by mu
 }
 
 // Open reads the tokens of a file. If there is none, the store is empty, and the first token makes it.
 func Open(path string) (*Store, error) {
-	s := &Store{path: path, now: time.Now, tokens: map[string]Token{}}
+	s := &Store{path: path, now: time.Now, tokens: map[string]Token{}, sent: map[[sha256.Size]byte]string{}}
 	data, err := readBounded(path)
 	if errors.Is(err, os.ErrNotExist) {
 		s.uses = openUses(usesOf(path), nil)
@@ -86,6 +93,11 @@ func (s *Store) adopt(text string, t Token) (Token, error) {
 // Find returns the token of a text, which is used by that. Its errors are ErrNoToken, ErrMistyped, ErrUnknown and
 // ErrExpired.
 func (s *Store) Find(text string) (Token, error) {
+	var buf [128]byte // of most texts: each request brings one
+	sent := sha256.Sum256(append(buf[:0], text...))
+	if t, ok := s.foundBefore(sent); ok {
+		return s.current(t)
+	}
 	id, hash, err := parse(text)
 	if err != nil {
 		return Token{}, err
@@ -96,7 +108,24 @@ func (s *Store) Find(text string) (Token, error) {
 	if subtle.ConstantTimeCompare(t.hash[:], hash[:]) != 1 {
 		return Token{}, ErrUnknown
 	}
+	s.remember(sent, id)
 	return s.current(t)
+}
+
+func (s *Store) foundBefore(sent [sha256.Size]byte) (Token, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t, ok := s.tokens[s.sent[sent]]
+	return t, ok
+}
+
+func (s *Store) remember(sent [sha256.Size]byte, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.sent) >= maxSent {
+		clear(s.sent)
+	}
+	s.sent[sent] = id
 }
 
 // ByID returns a token that was found before, which is used by that. Its errors are ErrUnknown and ErrExpired.

@@ -64,16 +64,16 @@ func (b *Book) Add(num uint64, user string) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	name, last := unique.Make(user), len(b.runs)-1
+	last := len(b.runs) - 1
 	if last >= 0 {
 		r := &b.runs[last]
-		if r.user == name && num-r.first == uint64(r.jobs) && r.jobs < math.MaxUint32 {
+		if r.user.Value() == user && num-r.first == uint64(r.jobs) && r.jobs < math.MaxUint32 {
 			r.jobs++
 			b.changed = min(b.changed, last)
 			return
 		}
 	}
-	b.runs = append(b.runs, run{first: num, jobs: 1, user: name})
+	b.runs = append(b.runs, run{first: num, jobs: 1, user: unique.Make(user)})
 }
 
 // Write has what was added since the last call written to the journal.

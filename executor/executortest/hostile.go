@@ -38,6 +38,7 @@ func Hostile(t *testing.T, open Factory, why map[string]string) {
 		{"IOUring", attack("uring")},
 		{"KernelDoors", attack("bpf", "perf", "fault", "module", "log", "clock")},
 		{"Namespaces", attack("mount", "unshare", "userspace", "clone", "chroot", "device")},
+		{"HoldOutput", attack("lease")},
 		{"Sockets", attack("vsock", "alg", "packet", "raw")},
 		{"MoveCgroup", attack("cgroup")},
 		{"ReachEngine", attack("engine")},

@@ -42,7 +42,7 @@ func filter() []unix.SockFilter {
 	for _, call := range absent {
 		p = append(p, skipUnless(call), deny(unix.ENOSYS))
 	}
-	return slices.Concat(p, limitsOfOthers(), sockets(), []unix.SockFilter{allow})
+	return slices.Concat(p, limitsOfOthers(), leases, sockets(), []unix.SockFilter{allow})
 }
 
 // limitsOfOthers refuses to set the limits of another process: the kernel asks for the same

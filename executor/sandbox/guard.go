@@ -58,7 +58,7 @@ func guard(last uint32) []unix.SockFilter {
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLONE_NEWUSER, Jf: 1},
 			deny(unix.EPERM), load(offCall))
 	}
-	return slices.Concat(p, scheduling(last), limitsOfOthers(), vsock, []unix.SockFilter{allow})
+	return slices.Concat(p, scheduling(last), limitsOfOthers(), leases, vsock, []unix.SockFilter{allow})
 }
 
 // scheduling refuses to change when threads up to last run: one that is idle looks at no

@@ -36,6 +36,7 @@ func guarded(out io.Writer) int {
 		"CPUs of a thread":     unix.SchedSetaffinity(me, &unix.CPUSet{}),
 		"limits":               unix.Prlimit(me, unix.RLIMIT_CORE, &unix.Rlimit{}, nil),
 		"a key":                keyctl(),
+		"a lease":              lease(),
 		"a user namespace":     unix.Unshare(unix.CLONE_NEWUSER),
 	} {
 		fmt.Fprintf(out, "%s %v\n", name, errors.Is(err, unix.EPERM))
@@ -45,6 +46,11 @@ func guarded(out io.Writer) int {
 	said, err := exec.Command("/bin/true").CombinedOutput()
 	fmt.Fprintln(out, "children", err == nil, string(said))
 	return 0
+}
+
+func lease() error {
+	_, err := unix.FcntlInt(os.Stdout.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	return err
 }
 
 func keyctl() error {
@@ -58,7 +64,7 @@ func TestGuard(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), guardedVar+"=1")
 	out, err := cmd.CombinedOutput()
-	if err != nil || strings.Contains(string(out), "false") || strings.Count(string(out), "true") != 9 {
+	if err != nil || strings.Contains(string(out), "false") || strings.Count(string(out), "true") != 10 {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }

@@ -39,6 +39,7 @@ var attacks = map[string]func() error{
 		return call(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, keyring(unix.KEY_SPEC_USER_KEYRING), 1)
 	},
 	"uring":     ring,
+	"lease":     lease,
 	"bpf":       func() error { return withBuffer(unix.SYS_BPF, 0, 32) },
 	"perf":      perf,
 	"fault":     func() error { return call(unix.SYS_USERFAULTFD, 0) },
@@ -160,6 +161,12 @@ func takeFile() error {
 }
 
 func ring() error { return withBuffer(unix.SYS_IO_URING_SETUP, 4, 0) }
+
+// lease holds its own output against who reads or cuts it.
+func lease() error {
+	_, err := unix.FcntlInt(1, unix.F_SETLEASE, unix.F_WRLCK)
+	return err
+}
 
 func perf() error {
 	_, err := unix.PerfEventOpen(&unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Size: 128}, 1, -1, -1, 0)

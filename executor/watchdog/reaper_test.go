@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 	"testing"
@@ -16,18 +15,7 @@ const firstVar = "BE_FIRST_PROCESS"
 // TestOrphanWithTheTasksNumber: while leftovers are reaped, an orphan that has got the
 // number of the task's own process does not set the task's exit status.
 func TestOrphanWithTheTasksNumber(t *testing.T) {
-	if os.Getenv(firstVar) == "" {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), firstVar+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-		out, err := cmd.CombinedOutput()
-		if err != nil && cmd.Process == nil {
-			t.Logf("no pid namespace can be made here: %v", err)
-			return
-		}
-		if err != nil {
-			t.Fatalf("%v:\n%s", err, out)
-		}
+	if !inside(t) {
 		return
 	}
 	r := Reaper{Pid: spawn(t, "exit 3")}

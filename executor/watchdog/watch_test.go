@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -86,7 +87,7 @@ func run(t *testing.T, w *Watch) executor.Result {
 	r := w.Run(func() error {
 		return w.ForkInside(&Process{File: "/bin/sh", Out: [2]uintptr{1, 2}}, 0, func() error { return nil })
 	})
-	if err := unix.Kill(-1, 0); err != unix.ESRCH { //nolint:errorlint // never wrapped
+	if err := unix.Kill(-1, 0); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("something is left: %v", err)
 	}
 	return r

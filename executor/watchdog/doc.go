@@ -1,6 +1,6 @@
 // Package watchdog is what a process that owns one attempt is made of: the loop that
 // starts the task's process, ends it in time, reaps all that it leaves and explains
-// its end ([Watch]); when to end it (a pure function of the clock, [Plan]); the task's
+// its end ([Watch]); when to end it (a pure function of the clock, plan.go); the task's
 // environment and the bounds of its output. Step 6 of a job's way: executor/local's
 // supervisors and the first processes of executor/container's containers and of
 // executor/kube's pods are such processes.

@@ -13,23 +13,23 @@ import (
 // Run starts the task by start, which calls Fork, and sees it to its end: when Run returns, no
 // process of the attempt is left.
 func (w *Watch) Run(start func() error) executor.Result {
-	w.plan = Plan{Fence: w.Task.Fence, Grace: int64(w.Grace)}
+	w.plan = plan{Fence: w.Task.Fence, Grace: int64(w.Grace)}
 	if w.Out != nil {
-		w.Out.Begin()
+		w.Out.begin()
 	}
-	if w.plan.TooLate(executor.Boottime(), w.Fence.Load()) {
+	if w.plan.tooLate(executor.Boottime(), w.Fence.Load()) {
 		return Late()
 	}
 	if err := start(); err != nil {
 		return NotBegun(err)
 	}
 	if w.Task.Timeout > 0 {
-		w.plan.TimeOut(w.Began, w.Task.Timeout)
+		w.plan.timeOut(w.Began, w.Task.Timeout)
 	}
 	w.Link.Begun()
 	w.untilExit()
 	r := executor.Result{Cause: executor.Exited, Started: w.Started, Run: time.Duration(executor.Boottime() - w.Began)}
-	w.ReapAll(func() { w.signal(unix.SIGKILL) })
+	w.reapAll(func() { w.signal(unix.SIGKILL) })
 	w.explain(&r)
 	return r
 }
@@ -42,12 +42,12 @@ func (w *Watch) explain(r *executor.Result) {
 	var e End
 	w.Link.Ended(&e)
 	e.Status, e.Why, e.Over = w.Status, w.why, w.over
-	w.plan.Explain(r, w.Task, e)
+	w.plan.explain(r, w.Task, e)
 }
 
 // untilExit returns when the task's own process has ended, by itself or by us.
 func (w *Watch) untilExit() {
-	w.look, w.pace = Never, MinLook
+	w.look, w.pace = Never, minLook
 	if w.Out != nil {
 		w.look = executor.Boottime() + w.pace
 	}
@@ -75,18 +75,18 @@ func (w *Watch) act(now int64) int64 {
 	if w.over != "" {
 		w.signal(unix.SIGKILL)
 	}
-	act, wake := w.plan.Step(now, w.Fence.Load(), w.stop)
+	act, wake := w.plan.step(now, w.Fence.Load(), w.stop)
 	switch act {
-	case Term:
+	case term:
 		w.signal(unix.SIGTERM)
 		w.signal(unix.SIGCONT)
-	case Kill:
+	case kill:
 		w.signal(unix.SIGKILL)
-	case Rest:
+	case rest:
 	}
 	if now >= w.look {
-		w.Reap() // orphans that the task left to us
-		w.pace = w.Clerk.Look(w.Out, w.MaxLog, w.pace)
+		w.reap() // orphans that the task left to us
+		w.pace = w.Clerk.look(w.Out, w.MaxLog, w.pace)
 		w.look = now + w.pace
 	}
 	return min(wake, due, w.look)
@@ -100,14 +100,14 @@ func (w *Watch) await(wake int64) error {
 	}
 	w.Link.Heard(from)
 	if from&FromChild != 0 { // after Heard, which may have drained a bell
-		w.Reap()
+		w.reap()
 	}
 	return nil
 }
 
 // giveUp ends an attempt that cannot be watched any more rather than lose it.
 func (w *Watch) giveUp(failed error) {
-	_, _ = w.plan.Step(executor.Boottime(), w.Fence.Load(), true)
+	_, _ = w.plan.step(executor.Boottime(), w.Fence.Load(), true)
 	w.Stop("its watchdog cannot go on: " + failed.Error())
 	w.signal(unix.SIGKILL)
 	for !w.Exited {

@@ -18,7 +18,7 @@ func TestOrphanWithTheTasksNumber(t *testing.T) {
 	if !inside(t) {
 		return
 	}
-	r := Reaper{Pid: spawn(t, "exit 3")}
+	r := reaper{Pid: spawn(t, "exit 3")}
 	await(t, &r, func() bool { return r.Exited })
 	const next = "/proc/sys/kernel/ns_last_pid"
 	for range 100 { // threads of this process get numbers, too
@@ -47,9 +47,9 @@ func spawn(t *testing.T, script string) int {
 }
 
 // await reaps until that is so, or no child is left.
-func await(t *testing.T, r *Reaper, enough func() bool) {
+func await(t *testing.T, r *reaper, enough func() bool) {
 	t.Helper()
-	for !enough() && r.Reap() {
+	for !enough() && r.reap() {
 		var info unix.Siginfo
 		if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 			t.Fatal(err)

@@ -51,14 +51,14 @@ type Watch struct {
 	// for a task may run for milliseconds until its watchdog gets a processor again.
 	Started time.Time
 	Began   int64
-	Reaper
-	plan  Plan
+	reaper
+	plan  plan
 	child int // pidfd of the task's process, -1 = none
 	stop  bool
 	why   string // of the stop
 	over  string // the bound that it has gone over
 	look  int64  // when the output is looked at next
-	pace  int64  // what Clerk.Look returned
+	pace  int64  // what Clerk.look returned
 }
 
 // Stop has the attempt ended by TERM, the grace, and KILL; why is "" if nobody says.

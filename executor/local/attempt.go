@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
@@ -50,6 +52,23 @@ func (a *attempt) run() executor.Result {
 		r.Cause, r.Detail = executor.Orphaned, strayed
 	}
 	return r
+}
+
+// killAll kills all of the attempt's processes.
+func (a *attempt) killAll() {
+	if !a.inside { // a sandbox needs no group for that, and would have to make a new one
+		a.group.killAll()
+	}
+	a.signalAll(unix.SIGKILL)
+}
+
+// signalAll signals all of the attempt's processes.
+func (a *attempt) signalAll(sig unix.Signal) {
+	if a.inside { // all of them but this one, in one go: no fork escapes
+		watchdog.SignalAll(sig)
+		return
+	}
+	signalTree(os.Getpid(), sig)
 }
 
 // report settles the attempt's files, then records and tells its end. After an error the

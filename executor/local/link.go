@@ -3,7 +3,6 @@ package local
 import (
 	"io"
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -68,18 +67,14 @@ func (a *attempt) Ended(e *watchdog.End) {
 
 // signal signals all of the attempt's processes.
 func (a *attempt) signal(sig unix.Signal) {
-	if a.inside { // it needs no group for that, and would have to make a new one
-		watchdog.SignalAll(sig)
-		return
-	}
-	if !a.Exited { // else that number may be another's by now
+	if !a.inside && !a.Exited { // else that number may be another's by now
 		_ = unix.Kill(-a.Pid, sig)
 	}
-	if sig == unix.SIGKILL {
-		a.group.killAll()
-	}
-	if sig != unix.SIGCONT { // to read the table of processes is dear
-		signalTree(os.Getpid(), sig)
+	switch {
+	case sig == unix.SIGKILL:
+		a.killAll()
+	case a.inside || sig != unix.SIGCONT: // to read the table of processes is dear
+		a.signalAll(sig)
 	}
 }
 

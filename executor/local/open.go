@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
@@ -58,27 +58,6 @@ func (s *supervisor) openSources() (err error) {
 	return s.sources.Add(fdControl, watchdog.FromHandler)
 }
 
-// planVar is how a supervisor is told its sandbox: tasks read its arguments, but not its
-// environment.
-const planVar = "CLOUDSHARE_SANDBOX_PLAN"
-
-// enter makes the sandbox, and says where tasks work.
-func (s *supervisor) enter(inside bool) (err error) {
-	if inside {
-		var p sandbox.Plan
-		if p, err = sandbox.Decode(os.Getenv(planVar)); err != nil {
-			return err
-		}
-		s.slot, s.work, s.inside, s.shares = ".", sandbox.Work, true, p.Share
-		return p.Enter()
-	}
-	if s.slot, err = os.Getwd(); err != nil {
-		return fmt.Errorf("find own slot: %w", err)
-	}
-	s.work = filepath.Join(s.slot, sandbox.WorkFolder)
-	return nil
-}
-
 // sealFiles marks every open file but the standard three as closed on exec.
 func sealFiles() error {
 	open, err := os.ReadDir("/proc/self/fd")
@@ -119,4 +98,19 @@ func (s *supervisor) caught() []os.Signal {
 		}
 	}
 	return list
+}
+
+// freshOutputs makes the two output files of the next attempt, unless the last
+// one wrote nothing and they can serve again: making a file costs more than
+// running a small task.
+func (s *supervisor) freshOutputs() (err error) {
+	for i, name := range attempts.Streams {
+		if s.out.Files[i] != nil {
+			continue
+		}
+		if s.out.Files[i], err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|os.O_TRUNC, 0o600); err != nil {
+			return fmt.Errorf("make output file: %w", err)
+		}
+	}
+	return nil
 }

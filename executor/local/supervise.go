@@ -1,17 +1,21 @@
 package local
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -124,6 +128,85 @@ func (s *supervisor) leaveGroups() {
 		s.group.close()
 		return nil
 	})
+}
+
+// planVar is how a supervisor is told its sandbox: tasks read its arguments, but not its
+// environment.
+const planVar = "CLOUDSHARE_SANDBOX_PLAN"
+
+// enter makes the sandbox, and says where tasks work.
+func (s *supervisor) enter(inside bool) (err error) {
+	if inside {
+		var p sandbox.Plan
+		if p, err = sandbox.Decode(os.Getenv(planVar)); err != nil {
+			return err
+		}
+		s.slot, s.work, s.inside, s.shares = ".", sandbox.Work, true, p.Share
+		return p.Enter()
+	}
+	if s.slot, err = os.Getwd(); err != nil {
+		return fmt.Errorf("find own slot: %w", err)
+	}
+	s.work = filepath.Join(s.slot, sandbox.WorkFolder)
+	return nil
+}
+
+// serve runs attempts until the broker is gone.
+func (s *supervisor) serve() error {
+	for !s.orphan {
+		from, err := s.sources.Wait(watchdog.Never)
+		if err != nil {
+			return err
+		}
+		msg, err := s.receive()
+		if err != nil {
+			return err
+		}
+		off, n, ok := parseRun(msg)
+		if !ok { // a stop that came too late; an attempt may stand behind it
+			if msg == "" && from&watchdog.FromSignal != 0 {
+				s.termed.Drain()
+			}
+			continue
+		}
+		// A TERM by now is for this attempt: a later broker knows it already.
+		if err := s.serveOne(off, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseRun reads "run OFFSET LENGTH", the place of an attempt in the journal.
+func parseRun(msg string) (off, n int64, ok bool) {
+	place, ok := strings.CutPrefix(msg, "run ")
+	first, second, _ := strings.Cut(place, " ")
+	off, err1 := strconv.ParseInt(first, 10, 64)
+	n, err2 := strconv.ParseInt(second, 10, 64)
+	return off, n, ok && err1 == nil && err2 == nil
+}
+
+// serveOne runs the attempt that stands in the journal at off.
+func (s *supervisor) serveOne(off, n int64) error {
+	if off < 0 || n <= 0 || n > maxLine {
+		return fmt.Errorf("run of %d bytes at %d", n, off)
+	}
+	raw := make([]byte, n)
+	if _, err := s.journal.ReadAt(raw, off); err != nil {
+		return fmt.Errorf("read task: %w", err)
+	}
+	l, ok := parseLine(raw)
+	if !ok || l.Ask == nil {
+		return errors.New("journal holds no task where one was announced")
+	}
+	a := newAttempt(s, l.Ask)
+	r := a.run()
+	s.termed.Drain() // of this attempt, for certain: nobody gives another before its end is told
+	if err := a.report(r); err != nil {
+		return err
+	}
+	s.group.renew()
+	return s.freshOutputs()
 }
 
 // outputName names the file that keeps an attempt's output.

@@ -5,13 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,13 +38,13 @@ type supervisor struct {
 	journal *os.File
 	fence   *watchdog.Page
 	group   *group
-	sources *sources
+	sources *watchdog.Sources
 	thread  sideThread
 	looks   sideThread // for looks at the disk: a thread that forks keeps no capability to see all
 	clerk   *watchdog.Clerk
-	torn    atomic.Bool // some line could not be written
-	allCPUs unix.CPUSet // that we may use
-	termed  int         // eventfd, readable after SIGTERM
+	torn    atomic.Bool   // some line could not be written
+	allCPUs unix.CPUSet   // that we may use
+	termed  watchdog.Bell // rings after SIGTERM
 	null    *os.File
 	out     watchdog.Output // empty between attempts
 	heard   [4 << 10]byte   // room for one packet
@@ -132,42 +130,6 @@ func (s *supervisor) leaveGroups() {
 	})
 }
 
-// open takes what the supervisor was given.
-func (s *supervisor) open() (err error) {
-	// All that was inherited, also what the broker itself was given by mistake.
-	if err = sealFiles(); err != nil {
-		return fmt.Errorf("keep files from tasks: %w", err)
-	}
-	if s.fence, err = watchdog.MapPage(fdFence); err != nil {
-		return err
-	}
-	if err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become subreaper: %w", err)
-	}
-	if s.termed, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return fmt.Errorf("make eventfd: %w", err)
-	}
-	if s.sources, err = newSources(fdControl, s.termed); err != nil {
-		return err
-	}
-	if s.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
-		return fmt.Errorf("open null: %w", err)
-	}
-	if err = unix.SchedGetaffinity(0, &s.allCPUs); err != nil {
-		return fmt.Errorf("read affinity: %w", err)
-	}
-	s.clerk = watchdog.NewClerk()
-	watchdog.MakeThreads(spareThreads)
-	if s.inside {
-		_ = s.looks.do(func() error { return nil }) // made before any fork
-	}
-	s.catchTerm()
-	if err = s.freshOutputs(); err != nil {
-		return err
-	}
-	return os.MkdirAll(sandbox.WorkFolder, 0o700)
-}
-
 // planVar is how a supervisor is told its sandbox: tasks read its arguments, but not its
 // environment.
 const planVar = "CLOUDSHARE_SANDBOX_PLAN"
@@ -189,52 +151,10 @@ func (s *supervisor) enter(inside bool) (err error) {
 	return nil
 }
 
-// sealFiles marks every open file but the standard three as closed on exec.
-func sealFiles() error {
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return err
-	}
-	for _, e := range open {
-		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= fdControl {
-			unix.CloseOnExec(fd)
-		}
-	}
-	return nil
-}
-
-// catchTerm turns SIGTERM, by which a later broker stops an adopted attempt,
-// into something that can be polled. SIGINT and SIGHUP are not for us.
-func (s *supervisor) catchTerm() {
-	terms, others := make(chan os.Signal, 1), make(chan os.Signal, 1)
-	// Caught, not ignored: tasks would inherit that. TERM is not lost among others.
-	signal.Notify(terms, unix.SIGTERM)
-	signal.Notify(others, s.caught()...)
-	go func() {
-		for range terms {
-			_, _ = unix.Write(s.termed, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-		}
-	}()
-}
-
-// caught are the signals besides TERM that would end this process and do nothing so. In a
-// sandbox its task may send any; what the runtime takes for a fault, the sandbox drops.
-func (s *supervisor) caught() []os.Signal {
-	list := []os.Signal{unix.SIGINT, unix.SIGHUP}
-	if s.inside {
-		list = append(list, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPWR, unix.SIGPIPE)
-		const first, last = 34, 64 // of real time
-		for sig := syscall.Signal(first); sig <= last; sig++ {
-			list = append(list, sig)
-		}
-	}
-	return list
-}
-
 // serve runs attempts until the broker is gone.
 func (s *supervisor) serve() error {
 	for !s.orphan {
-		from, err := s.sources.wait(-1, watchdog.Never)
+		from, err := s.sources.Wait(watchdog.Never)
 		if err != nil {
 			return err
 		}
@@ -244,8 +164,8 @@ func (s *supervisor) serve() error {
 		}
 		off, n, ok := parseRun(msg)
 		if !ok { // a stop that came too late; an attempt may stand behind it
-			if msg == "" && from&fromTerm != 0 {
-				drain(s.termed)
+			if msg == "" && from&watchdog.FromSignal != 0 {
+				s.termed.Drain()
 			}
 			continue
 		}
@@ -279,88 +199,14 @@ func (s *supervisor) serveOne(off, n int64) error {
 	if !ok || l.Ask == nil {
 		return errors.New("journal holds no task where one was announced")
 	}
-	a := &attempt{supervisor: s, asked: *l.Ask, name: l.Ask.Task.ID.String(), child: -1, askAt: watchdog.Never}
+	a := newAttempt(s, l.Ask)
 	r := a.run()
-	drain(s.termed) // of this attempt, for certain: nobody gives another before its end is told
+	s.termed.Drain() // of this attempt, for certain: nobody gives another before its end is told
 	if err := a.report(r); err != nil {
 		return err
 	}
 	s.group.renew()
 	return s.freshOutputs()
-}
-
-// recordAndSend records a line and tells the broker, in this order. Without a broker, or
-// with a full disk, one of the two has to do.
-func (s *supervisor) recordAndSend(l line) { s.send(s.record(l)) }
-
-// record appends a line to the journal and returns its text.
-func (s *supervisor) record(l line) []byte {
-	text, err := l.text()
-	s.write(text, err)
-	return text
-}
-
-// recordLater leaves it to the clerk: the caller has a clock to look at.
-func (s *supervisor) recordLater(l line) []byte {
-	text, err := l.text()
-	s.clerk.Do(func() { s.write(text, err) })
-	return text
-}
-
-// write appends a text to the journal, or says why there is none.
-func (s *supervisor) write(text []byte, err error) {
-	if err == nil {
-		_, err = s.journal.Write(text)
-	}
-	if err != nil {
-		s.torn.Store(true)
-		fmt.Fprintf(os.Stderr, "supervise: append to journal: %v\n", err)
-	}
-}
-
-// send tells the broker a line.
-func (s *supervisor) send(text []byte) {
-	if len(text) > 0 && !s.orphan {
-		_ = unix.Send(fdControl, text, unix.MSG_NOSIGNAL)
-	}
-}
-
-// receive takes one packet, "" if none is there. It notes the broker's end.
-func (s *supervisor) receive() (string, error) {
-	n, _, err := unix.Recvfrom(fdControl, s.heard[:], unix.MSG_DONTWAIT)
-	switch {
-	case err == nil && n > 0:
-		return string(s.heard[:n]), nil
-	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
-		return "", nil
-	case err == nil || errors.Is(err, unix.ECONNRESET):
-		s.orphan = true
-		s.sources.drop(fdControl) // it would be readable forever
-		return "", nil
-	}
-	return "", fmt.Errorf("hear from broker: %w", err)
-}
-
-// drain empties an eventfd and says whether it was set.
-func drain(fd int) bool {
-	var buf [8]byte
-	n, err := unix.Read(fd, buf[:])
-	return err == nil && n == len(buf)
-}
-
-// freshOutputs makes the two output files of the next attempt, unless the last
-// one wrote nothing and they can serve again: making a file costs more than
-// running a small task.
-func (s *supervisor) freshOutputs() (err error) {
-	for i, name := range attempts.Streams {
-		if s.out.Files[i] != nil {
-			continue
-		}
-		if s.out.Files[i], err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|os.O_TRUNC, 0o600); err != nil {
-			return fmt.Errorf("make output file: %w", err)
-		}
-	}
-	return nil
 }
 
 // outputName names the file that keeps an attempt's output.

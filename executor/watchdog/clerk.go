@@ -36,17 +36,17 @@ func (c *Clerk) Close() { close(c.jobs) }
 // behind, which a watchdog that calls Flush between two attempts never sees.
 func (c *Clerk) Do(job func()) { c.jobs <- job }
 
-// Look has the output looked at as Output.Look does, and returns when to ask again.
+// look has the output looked at as Output.look does, and returns when to ask again.
 // While the last look has not ended, nothing is asked for.
-func (c *Clerk) Look(o *Output, limit, pace int64) int64 {
+func (c *Clerk) look(o *Output, limit, pace int64) int64 {
 	if c.looking.Swap(true) {
-		return MinLook
+		return minLook
 	}
 	if last := c.pace.Swap(0); last != 0 {
 		pace = last
 	}
 	c.Do(func() {
-		c.pace.Store(o.Look(limit, pace))
+		c.pace.Store(o.look(limit, pace))
 		c.looking.Store(false)
 	})
 	return pace

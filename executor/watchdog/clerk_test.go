@@ -22,13 +22,13 @@ func TestClerkOnAStalledDisk(t *testing.T) {
 	if _, err := o.Files[0].WriteString("too much"); err != nil {
 		t.Fatal(err)
 	}
-	o.Begin()
+	o.begin()
 	c := NewClerk()
 	defer c.Close()
 	stalled := make(chan struct{})
 	c.Do(func() { <-stalled })
 	for range 100 { // each would block if it waited for the disk, or for room in a queue
-		c.Look(&o, 3, MinLook)
+		c.look(&o, 3, minLook)
 	}
 	if st, err := o.Files[0].Stat(); err != nil || st.Size() != 8 {
 		t.Fatalf("looked at before the disk is back: %v", err)
@@ -38,7 +38,7 @@ func TestClerkOnAStalledDisk(t *testing.T) {
 	if st, err := o.Files[0].Stat(); err != nil || st.Size() != 3 {
 		t.Errorf("not cut: %v", err)
 	}
-	if pace := c.Look(&o, 3, MinLook); pace != MinLook {
+	if pace := c.look(&o, 3, minLook); pace != minLook {
 		t.Errorf("the next attempt begins with a pace of %d", pace)
 	}
 	c.Flush()

@@ -9,7 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// Late returns the result of an attempt for which Plan.TooLate holds.
+// Late returns the result of an attempt for which plan.tooLate holds.
 func Late() executor.Result {
 	return executor.Result{Cause: executor.Fenced, Detail: "not started: the lease was about to end"}
 }
@@ -23,8 +23,8 @@ type End struct {
 	MemMiB int64  // its limit, where the task asked for none; 0 = what it asked for
 }
 
-// Explain fills in how the process of t ended and why.
-func (p *Plan) Explain(r *executor.Result, t executor.Task, e End) {
+// explain fills in how the process of t ended and why.
+func (p *plan) explain(r *executor.Result, t executor.Task, e End) {
 	if p.TermAt != 0 {
 		r.Cause = p.Cause
 	}

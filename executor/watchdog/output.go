@@ -9,7 +9,7 @@ import (
 // Output sizes are looked at this often: a little after the start, and less
 // often while little is written.
 const (
-	MinLook = int64(50 * time.Millisecond)
+	minLook = int64(50 * time.Millisecond)
 	maxLook = int64(time.Second)
 )
 
@@ -20,18 +20,18 @@ type Output struct {
 	cut   [2]bool     // went over the limit
 }
 
-// Begin is called for each attempt that writes into the files.
-func (o *Output) Begin() { o.cut = [2]bool{} }
+// begin is called for each attempt that writes into the files.
+func (o *Output) begin() { o.cut = [2]bool{} }
 
-// Look cuts what is over limit bytes and returns when to look again, in
+// look cuts what is over limit bytes and returns when to look again, in
 // nanoseconds; pace is what it returned before.
-func (o *Output) Look(limit, pace int64) int64 {
+func (o *Output) look(limit, pace int64) int64 {
 	near := false
 	for i := range o.Files {
 		near = o.cutOver(i, limit) > limit/2 || near
 	}
 	if near {
-		return MinLook
+		return minLook
 	}
 	return min(pace*2, maxLook)
 }

@@ -23,7 +23,7 @@ func TestBothStreamsAreMarked(t *testing.T) {
 		}
 		o.Files[i] = f
 	}
-	o.Begin()
+	o.begin()
 	o.Finish(0, limit)
 	o.Finish(1, limit)
 	for _, f := range o.Files {

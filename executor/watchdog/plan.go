@@ -11,25 +11,25 @@ import (
 // dead, not dying, when the fence comes, also on a machine under load.
 const killMargin = int64(500 * time.Millisecond)
 
-// Rekill is how long after a KILL the tree is looked at again.
-const Rekill = int64(20 * time.Millisecond)
+// rekill is how long after a KILL the tree is looked at again.
+const rekill = int64(20 * time.Millisecond)
 
 // Never is a moment that does not come.
 const Never = int64(math.MaxInt64)
 
-// Action is what must be done to an attempt now.
-type Action uint8
+// action is what must be done to an attempt now.
+type action uint8
 
 // The actions.
 const (
-	Rest Action = iota // nothing
-	Term               // send TERM to all of it
-	Kill               // send KILL to all of it
+	rest action = iota // nothing
+	term               // send TERM to all of it
+	kill               // send KILL to all of it
 )
 
-// Plan decides when an attempt must be ended: a pure function of the clock. All
+// plan decides when an attempt must be ended: a pure function of the clock. All
 // times are CLOCK_BOOTTIME nanoseconds.
-type Plan struct {
+type plan struct {
 	Fence   int64 // the task's own fence, 0 = none
 	Timeout int64 // moment of the timeout, 0 = none
 	Grace   int64 // between TERM and KILL
@@ -38,8 +38,8 @@ type Plan struct {
 	Cause  executor.Cause // valid once TermAt is set
 }
 
-// TimeOut sets the timeout of what began at that moment.
-func (p *Plan) TimeOut(began int64, after time.Duration) {
+// timeOut sets the timeout of what began at that moment.
+func (p *plan) timeOut(began int64, after time.Duration) {
 	if p.Timeout = began + int64(after); began > Never-int64(after) {
 		p.Timeout = Never - 1
 	}
@@ -47,23 +47,23 @@ func (p *Plan) TimeOut(began int64, after time.Duration) {
 
 // deadline returns the moment at which KILL must have been sent for the fence's
 // sake. shared is the fence that covers all foreign attempts.
-func (p *Plan) deadline(shared int64) int64 {
+func (p *plan) deadline(shared int64) int64 {
 	if p.Fence == 0 {
 		return Never
 	}
 	return max(p.Fence, shared) - killMargin
 }
 
-// TooLate reports whether there is no time left to start at all.
-func (p *Plan) TooLate(now, shared int64) bool {
+// tooLate reports whether there is no time left to start at all.
+func (p *plan) tooLate(now, shared int64) bool {
 	d := p.deadline(shared)
 	return d != Never && now >= d-p.Grace
 }
 
-// Step returns what to do now and when to ask again, if nothing happens.
-func (p *Plan) Step(now, shared int64, stop bool) (Action, int64) {
+// step returns what to do now and when to ask again, if nothing happens.
+func (p *plan) step(now, shared int64, stop bool) (action, int64) {
 	dead := p.deadline(shared)
-	act := Rest
+	act := rest
 	if p.TermAt == 0 {
 		switch {
 		case stop:
@@ -73,17 +73,17 @@ func (p *Plan) Step(now, shared int64, stop bool) (Action, int64) {
 		case p.Timeout != 0 && now >= p.Timeout:
 			p.Cause = executor.TimedOut
 		default:
-			return Rest, p.nextTerm(dead)
+			return rest, p.nextTerm(dead)
 		}
-		p.TermAt, act = now, Term
+		p.TermAt, act = now, term
 	}
 	if at := min(p.TermAt+p.Grace, dead); now < at {
 		return act, at
 	}
-	return Kill, now + Rekill
+	return kill, now + rekill
 }
 
-func (p *Plan) nextTerm(dead int64) int64 {
+func (p *plan) nextTerm(dead int64) int64 {
 	wake := Never
 	if dead != Never {
 		wake = dead - p.Grace

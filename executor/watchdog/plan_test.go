@@ -12,17 +12,17 @@ import (
 // runPlan steps through a plan as a supervisor does, on a clock of its own: it
 // wakes when told to, or earlier. It returns when TERM and KILL came.
 func runPlan(
-	p *Plan, until int64, shared func(now int64) int64, stopAt int64, early func() int64,
+	p *plan, until int64, shared func(now int64) int64, stopAt int64, early func() int64,
 ) (termed, killed int64) {
 	termed, killed = Never, Never
 	for now := int64(1); now < until; {
-		act, wake := p.Step(now, shared(now), now >= stopAt)
+		act, wake := p.step(now, shared(now), now >= stopAt)
 		switch act {
-		case Term:
+		case term:
 			termed = now
-		case Kill:
+		case kill:
 			return min(termed, now), now
-		case Rest:
+		case rest:
 		}
 		next := min(wake, stopAt)
 		if now >= stopAt {
@@ -42,14 +42,14 @@ func TestPlanKillsBeforeTheFence(t *testing.T) {
 		moved := rapid.Int64Range(0, int64(2*time.Minute)).Draw(t, "moved")
 		movedAt := rapid.Int64Range(1, int64(time.Minute)).Draw(t, "movedAt")
 		jitter := rapid.Int64Range(0, int64(time.Second))
-		p := &Plan{Fence: fence, Timeout: timeout, Grace: grace}
+		p := &plan{Fence: fence, Timeout: timeout, Grace: grace}
 		shared := func(now int64) int64 {
 			if now >= movedAt {
 				return moved
 			}
 			return 0
 		}
-		if p.TooLate(1, 0) {
+		if p.tooLate(1, 0) {
 			return
 		}
 		termed, killed := runPlan(p, Never, shared, stopAt, func() int64 { return jitter.Draw(t, "early") })
@@ -72,18 +72,18 @@ func TestPlanKillsBeforeTheFence(t *testing.T) {
 
 func TestPlanCauses(t *testing.T) {
 	for name, c := range map[string]struct {
-		plan   Plan
+		plan   plan
 		stopAt int64
 		cause  executor.Cause
 		termed int64
 		killed int64
 	}{
-		"timeout":              {Plan{Timeout: 100, Grace: 10}, Never, executor.TimedOut, 100, 110},
-		"stop":                 {Plan{Grace: 10}, 50, executor.Stopped, 50, 60},
-		"fence":                {Plan{Fence: killMargin + 1000, Grace: 10}, Never, executor.Fenced, 990, 1000},
-		"stop just before it":  {Plan{Fence: killMargin + 1000, Grace: 500}, 499, executor.Stopped, 499, 999},
-		"timeout, short lease": {Plan{Fence: killMargin + 1000, Timeout: 400, Grace: 800}, Never, executor.Fenced, 200, 1000},
-		"no grace":             {Plan{Timeout: 100}, Never, executor.TimedOut, 100, 100},
+		"timeout":              {plan{Timeout: 100, Grace: 10}, Never, executor.TimedOut, 100, 110},
+		"stop":                 {plan{Grace: 10}, 50, executor.Stopped, 50, 60},
+		"fence":                {plan{Fence: killMargin + 1000, Grace: 10}, Never, executor.Fenced, 990, 1000},
+		"stop just before it":  {plan{Fence: killMargin + 1000, Grace: 500}, 499, executor.Stopped, 499, 999},
+		"timeout, short lease": {plan{Fence: killMargin + 1000, Timeout: 400, Grace: 800}, Never, executor.Fenced, 200, 1000},
+		"no grace":             {plan{Timeout: 100}, Never, executor.TimedOut, 100, 100},
 	} {
 		p := c.plan
 		termed, killed := runPlan(&p, 1e15, func(int64) int64 { return 0 }, c.stopAt, func() int64 { return 0 })
@@ -94,8 +94,8 @@ func TestPlanCauses(t *testing.T) {
 }
 
 func TestPlanWithoutLimitsNeverEnds(t *testing.T) {
-	p := &Plan{Grace: 10}
-	if act, wake := p.Step(1<<60, 1, false); act != Rest || wake != Never {
+	p := &plan{Grace: 10}
+	if act, wake := p.step(1<<60, 1, false); act != rest || wake != Never {
 		t.Errorf("got action %d, wake %d; want none ever: a shared fence is not for own work", act, wake)
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reaper collects the dead children of a process that all orphans of its attempt
+// reaper collects the dead children of a process that all orphans of its attempt
 // become children of, and notes the end of one of them.
-type Reaper struct {
+type reaper struct {
 	Pid    int                // the task's own process
 	Status syscall.WaitStatus // valid once Exited
 	Exited bool
 }
 
-// Reap collects without waiting; left says that some children live.
-func (r *Reaper) Reap() (left bool) {
+// reap collects without waiting; left says that some children live.
+func (r *reaper) reap() (left bool) {
 	for {
 		var ws unix.WaitStatus
 		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
@@ -33,15 +33,15 @@ func (r *Reaper) Reap() (left bool) {
 	}
 }
 
-// ReapAll kills what the task left behind until nothing is: no children means
+// reapAll kills what the task left behind until nothing is: no children means
 // no descendants.
-func (r *Reaper) ReapAll(kill func()) {
+func (r *reaper) reapAll(kill func()) {
 	pause := int64(time.Millisecond)
-	for r.Reap() {
+	for r.reap() {
 		kill()
 		until := unix.NsecToTimespec(pause)
 		// The dying are reported to nobody here; such leftovers are rare.
 		_, _ = unix.Ppoll(nil, &until, nil)
-		pause = min(pause*2, Rekill)
+		pause = min(pause*2, rekill)
 	}
 }

@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 	"testing"
@@ -16,21 +15,10 @@ const firstVar = "BE_FIRST_PROCESS"
 // TestOrphanWithTheTasksNumber: while leftovers are reaped, an orphan that has got the
 // number of the task's own process does not set the task's exit status.
 func TestOrphanWithTheTasksNumber(t *testing.T) {
-	if os.Getenv(firstVar) == "" {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), firstVar+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-		out, err := cmd.CombinedOutput()
-		if err != nil && cmd.Process == nil {
-			t.Logf("no pid namespace can be made here: %v", err)
-			return
-		}
-		if err != nil {
-			t.Fatalf("%v:\n%s", err, out)
-		}
+	if !inside(t) {
 		return
 	}
-	r := Reaper{Pid: spawn(t, "exit 3")}
+	r := reaper{Pid: spawn(t, "exit 3")}
 	await(t, &r, func() bool { return r.Exited })
 	const next = "/proc/sys/kernel/ns_last_pid"
 	for range 100 { // threads of this process get numbers, too
@@ -59,9 +47,9 @@ func spawn(t *testing.T, script string) int {
 }
 
 // await reaps until that is so, or no child is left.
-func await(t *testing.T, r *Reaper, enough func() bool) {
+func await(t *testing.T, r *reaper, enough func() bool) {
 	t.Helper()
-	for !enough() && r.Reap() {
+	for !enough() && r.reap() {
 		var info unix.Siginfo
 		if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package local
+package watchdog
 
 import (
 	"errors"
@@ -7,41 +7,41 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
-// Sources that a supervisor waits for.
+// Source is what a watchdog is woken by; several are a set.
+type Source int32
+
+// Sources of a watchdog.
 const (
-	fromBroker = 1 << iota
-	fromChild
-	fromTerm
-	fromTimer // not reported: whoever waits looks at the clock
+	FromChild   Source = 1 << iota // a process has ended
+	FromHandler                    // its handler says something
+	FromSignal                     // a signal has come
+	fromClock                      // not told: whoever waits looks at the clock
 )
 
-// sources is an epoll set that the Go runtime's own poller waits for. A thread that
+// Sources is an epoll set that the Go runtime's own poller waits for. A thread that
 // blocks in poll itself would be taken for one that is stuck in a system call: the
 // runtime's monitor wakes every 20 µs until it has given the processor away, to
 // another thread that finds nothing to do. That was a quarter of a supervisor's time.
-type sources struct {
+type Sources struct {
 	set  *os.File
 	raw  syscall.RawConn
 	look func(fd uintptr) bool // collects into from
-	from int
+	from Source
 	err  error
 
-	timer int   // timerfd on CLOCK_BOOTTIME
-	armed int64 // for this moment, watchdog.Never = not
-	child int   // pidfd in the set, -1 = none
+	timer int   // timerfd on CLOCK_BOOTTIME, which goes on while the machine is suspended
+	armed int64 // for this moment, Never = not
 }
 
-// newSources watches the broker's socket, and termed, which is readable after SIGTERM.
-func newSources(broker, termed int) (*sources, error) {
+// NewSources makes a set that nothing but the clock wakes.
+func NewSources() (*Sources, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make poll set: %w", err)
 	}
-	s := &sources{armed: watchdog.Never, child: -1}
+	s := &Sources{armed: Never}
 	if s.timer, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("make timer: %w", err)
 	}
@@ -53,10 +53,11 @@ func newSources(broker, termed int) (*sources, error) {
 		return nil, fmt.Errorf("make poll set: %w", err)
 	}
 	s.look = s.collect
-	return s, errors.Join(s.add(broker, fromBroker), s.add(termed, fromTerm), s.add(s.timer, fromTimer))
+	return s, s.Add(s.timer, fromClock)
 }
 
-func (s *sources) add(fd, source int) error {
+// Add has a file wake as that source while there is something to read; closing it takes it out.
+func (s *Sources) Add(fd int, source Source) error {
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(source)}
 	if err := s.control(unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 		return fmt.Errorf("watch file %d: %w", fd, err)
@@ -64,23 +65,16 @@ func (s *sources) add(fd, source int) error {
 	return nil
 }
 
-// drop stops watching a file that stays open.
-func (s *sources) drop(fd int) { _ = s.control(unix.EPOLL_CTL_DEL, fd, nil) }
+// Drop takes out a file that stays open.
+func (s *Sources) Drop(fd int) { _ = s.control(unix.EPOLL_CTL_DEL, fd, nil) }
 
-func (s *sources) control(op, fd int, ev *unix.EpollEvent) (err error) {
+func (s *Sources) control(op, fd int, ev *unix.EpollEvent) (err error) {
 	cerr := s.raw.Control(func(set uintptr) { err = unix.EpollCtl(int(set), op, fd, ev) })
 	return errors.Join(cerr, err)
 }
 
-// wait returns when something happens or wake (CLOCK_BOOTTIME ns) has come. child
-// is a pidfd, or -1; closing it takes it out of the set.
-func (s *sources) wait(child int, wake int64) (from int, err error) {
-	if child != s.child && child >= 0 {
-		if err := s.add(child, fromChild); err != nil {
-			return 0, err
-		}
-	}
-	s.child = child
+// Wait returns when something happens, and from where, or when wake (CLOCK_BOOTTIME ns) has come.
+func (s *Sources) Wait(wake int64) (Source, error) {
 	if wake != s.armed {
 		if err := s.arm(wake); err != nil {
 			return 0, err
@@ -93,9 +87,9 @@ func (s *sources) wait(child int, wake int64) (from int, err error) {
 	return s.from, s.err
 }
 
-func (s *sources) arm(wake int64) error {
+func (s *Sources) arm(wake int64) error {
 	spec := unix.ItimerSpec{}
-	if wake != watchdog.Never {
+	if wake != Never {
 		spec.Value = unix.NsecToTimespec(max(wake, 1))
 	}
 	if err := unix.TimerfdSettime(s.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
@@ -106,7 +100,7 @@ func (s *sources) arm(wake int64) error {
 }
 
 // collect asks the set without waiting; false: there is nothing.
-func (s *sources) collect(fd uintptr) bool {
+func (s *Sources) collect(fd uintptr) bool {
 	var events [4]unix.EpollEvent
 	n, err := unix.EpollWait(int(fd), events[:], 0)
 	if err != nil && !errors.Is(err, unix.EINTR) {
@@ -114,7 +108,7 @@ func (s *sources) collect(fd uintptr) bool {
 		return true
 	}
 	for _, ev := range events[:max(n, 0)] {
-		s.from |= int(ev.Fd)
+		s.from |= Source(ev.Fd)
 	}
 	return n != 0
 }

@@ -1,13 +1,13 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -39,14 +39,10 @@ func onMachine(t *testing.T, users ...int) bool {
 	}
 	for _, uid := range users {
 		t.Run(strconv.Itoa(uid), func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "machine-")
-			if err == nil {
-				err = os.Chmod(dir, 0o777)
-			}
-			if err != nil {
+			dir := t.TempDir() // any user's
+			if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { os.RemoveAll(dir) })
 			name, _, _ := strings.Cut(t.Name(), "/")
 			cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.v", "-test.run", "^"+name+"$")
 			cmd.Dir = dir
@@ -157,7 +153,7 @@ func otherThread(f func()) {
 
 // serveWorld listens everywhere in this thread's network: who connects is told by whom, and datagrams come back.
 func serveWorld(t *testing.T) error {
-	stream, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", "0.0.0.0:"+worldPort)
+	stream, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "0.0.0.0:"+worldPort)
 	if err != nil {
 		return err
 	}
@@ -167,7 +163,7 @@ func serveWorld(t *testing.T) error {
 	for address, become := range map[string]func([]byte) []byte{
 		worldAddress + ":" + worldPort: echo, worldPrivate + ":" + worldPort: echo, worldGateway + ":53": answerName,
 	} {
-		flow, err := new(net.ListenConfig).ListenPacket(context.Background(), "udp4", address)
+		flow, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp4", address)
 		if err != nil {
 			return err
 		}
@@ -183,7 +179,7 @@ func serveWorld(t *testing.T) error {
 			go func() {
 				defer c.Close()
 				n, _ := io.Copy(io.Discard, c)
-				fmt.Fprintf(c, "world got %d\n", n)
+				_, _ = fmt.Fprintf(c, "world got %d\n", n)
 			}()
 		}
 	}()

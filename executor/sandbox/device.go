@@ -123,5 +123,5 @@ func (p Plan) nameServer(b *builder) error {
 	if err := b.mkdir(filepath.Dir(resolvConf)); err != nil {
 		return err
 	}
-	return os.WriteFile(b.root+resolvConf, []byte("nameserver "+NameServer.Addr().String()+"\n"), 0o644) //nolint:gosec // for everybody inside
+	return os.WriteFile(b.root+resolvConf, []byte("nameserver "+NameServer.Addr().String()+"\n"), 0o644)
 }

@@ -63,8 +63,8 @@ func exchange(inside *gonet.UDPConn, outside *net.UDPConn) {
 	carry := func(to, from net.Conn) {
 		buf := make([]byte, maxDatagram)
 		for {
-			deadline := time.Now().Add(idleFlow) //nolint:forbidigo // a network's own patience
-			_ = from.SetReadDeadline(deadline)   // fails only when closed, as the read does
+			deadline := time.Now().Add(idleFlow)
+			_ = from.SetReadDeadline(deadline) // fails only when closed, as the read does
 			size, err := from.Read(buf)
 			if err != nil {
 				break

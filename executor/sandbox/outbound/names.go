@@ -62,7 +62,7 @@ func askServer(network string, server netip.AddrPort, question []byte) ([]byte, 
 		return nil, err
 	}
 	defer c.Close()
-	if err = c.SetDeadline(time.Now().Add(answerIn)); err != nil { //nolint:forbidigo // a network's own patience
+	if err = c.SetDeadline(time.Now().Add(answerIn)); err != nil {
 		return nil, err
 	}
 	if network == "tcp" {
@@ -90,7 +90,7 @@ func askServer(network string, server netip.AddrPort, question []byte) ([]byte, 
 func (n *network) answerFlow(c *gonet.UDPConn) {
 	buf := make([]byte, maxDatagram)
 	for {
-		_ = c.SetReadDeadline(time.Now().Add(idleAsk)) //nolint:forbidigo,errcheck // a network's own patience
+		_ = c.SetReadDeadline(time.Now().Add(idleAsk))
 		size, err := c.Read(buf)
 		if err != nil {
 			return
@@ -111,7 +111,7 @@ func (n *network) answerFlow(c *gonet.UDPConn) {
 // answerStream answers what is asked on a connection, one question after another.
 func (n *network) answerStream(c net.Conn) {
 	for {
-		if err := c.SetDeadline(time.Now().Add(idleAsk)); err != nil { //nolint:forbidigo // a network's own patience
+		if err := c.SetDeadline(time.Now().Add(idleAsk)); err != nil {
 			return
 		}
 		question, err := readFramed(c)
@@ -151,7 +151,7 @@ var server struct {
 func systemServers() []netip.AddrPort {
 	server.Lock()
 	defer server.Unlock()
-	if now := time.Now(); now.Sub(server.at) > answerIn || server.list == nil { //nolint:forbidigo // age of a file's copy
+	if now := time.Now(); now.Sub(server.at) > answerIn || server.list == nil {
 		file, _ := os.ReadFile("/etc/resolv.conf") // without one, libraries ask loopback
 		server.at, server.list = now, nameServers(string(file))
 	}

@@ -63,20 +63,14 @@ func (n *network) openStream(r *tcp.ForwarderRequest) {
 
 // halfCloser is a connection of which one direction can end.
 type halfCloser interface {
-	io.ReadWriter
+	io.ReadWriteCloser
 	CloseWrite() error
 }
 
 // join copies in both directions until both have ended, or one is broken.
-func join(a, b interface {
-	halfCloser
-	io.Closer
-}) {
+func join(a, b halfCloser) {
 	done := make(chan struct{})
-	carry := func(to, from interface {
-		halfCloser
-		io.Closer
-	}) {
+	carry := func(to, from halfCloser) {
 		_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 32<<10))
 		if err == nil {
 			err = to.CloseWrite()
@@ -102,10 +96,8 @@ func awaitClosed(ep tcpip.Endpoint) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
-		switch tcp.EndpointState(ep.State()) {
-		case tcp.StateClose, tcp.StateError, tcp.StateTimeWait:
+		if s := tcp.EndpointState(ep.State()); s == tcp.StateClose || s == tcp.StateError || s == tcp.StateTimeWait {
 			return
-		default:
 		}
 		select {
 		case <-look.C:

@@ -59,12 +59,12 @@ COMPUTED     = -- $(GO) test -json -timeout 20m ./fsm ./node/sim ./node/sim/stud
 	-- $(GO) test -json -timeout 20m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog
 
 .PHONY: test
-test: need-go need-cc bin/tools/testsum ## run all tests with the race detector
+test: need-go need-cc need-ip bin/tools/testsum ## run all tests with the race detector
 	@bin/tools/testsum $(RACED_UNIT) $(COMPUTED) $(RACED_SYSTEM)
 
 # The two halves of it, for .ci/run: how fast the second is does not matter.
 .PHONY: test-raced
-test-raced: need-go need-cc bin/tools/testsum ## run the tests of make test that the race detector watches
+test-raced: need-go need-cc need-ip bin/tools/testsum ## run the tests of make test that the race detector watches
 	@bin/tools/testsum $(RACED_UNIT) $(RACED_SYSTEM)
 
 .PHONY: test-computed
@@ -72,7 +72,7 @@ test-computed: need-go bin/tools/testsum ## run the rest of make test: long comp
 	@bin/tools/testsum $(COMPUTED)
 
 .PHONY: test-short
-test-short: need-go bin/tools/testsum ## run the packages' own tests, without the race detector
+test-short: need-go need-ip bin/tools/testsum ## run the packages' own tests, without the race detector
 	@bin/tools/testsum -- $(GO) test -json -timeout 3m $(UNIT)
 
 # Containers are tested on real engines, started and ended by the tests themselves
@@ -85,10 +85,10 @@ test-container: need-root need-engines image bin/tools/testsum ## run tasks in c
 
 # Local tasks as root's nobody and, by a user that may do nothing, as that one's own; then
 # containers of both engines. Nothing is built by the other user: it has no cache.
-HOSTILE      := TestHostile|TestSecretsInShownFolders
+HOSTILE      := TestHostile|TestSecretsInShownFolders|TestOutbound|TestStackEndsWithItsSandbox
 HOSTILE_USER := setpriv --reuid 65432 --regid 65432 --clear-groups env HOME=/nonexistent
 .PHONY: test-hostile
-test-hostile: need-go bin/tools/testsum ## run hostile tasks in sandboxes and, as root, as another user and in containers
+test-hostile: need-go need-ip bin/tools/testsum ## run hostile tasks in sandboxes and, as root, as another user and in containers
 	@bin/tools/testsum --system $(GO) test -json -count=1 -timeout 4m -run '$(HOSTILE)' ./executor/local
 	@[ "$$(id -u)" != 0 ] || { dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && mkdir -m 1777 "$$dir/tmp" && \
 		CGO_ENABLED=0 $(GO) build -buildvcs=false -o "$$dir/attack" ./executor/executortest/attack && \

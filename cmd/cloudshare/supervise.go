@@ -4,6 +4,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/kube/guard"
 	"github.com/cloudshare/cloudshare/executor/local"
+	"github.com/cloudshare/cloudshare/executor/sandbox/outbound"
 )
 
 // supervise is the other life of this binary: the process that owns one
@@ -13,6 +14,8 @@ func supervise(args []string) (code int, yes bool) {
 	switch {
 	case len(args) > 0 && args[0] == "supervise":
 		return local.Supervise(args[1:]), true
+	case len(args) > 0 && args[0] == outbound.Verb:
+		return outbound.Serve(args[1:]), true
 	case len(args) == 1 && args[0] == box.Verb:
 		return box.Init(), true
 	case len(args) == 2 && args[0] == box.NetworkVerb:

@@ -35,6 +35,8 @@ type containment struct {
 	seen    *listing
 	why     error            // why no sandbox can be made here, nil = one can
 	foreign executor.Network // what the site gives other sites' tasks
+	// noOutbound is why sandboxes cannot have that network here, nil = they can.
+	noOutbound error
 }
 
 // findContainment completes the plan, and tries it.
@@ -45,7 +47,12 @@ func findContainment(cfg Config, g *cgroups) containment {
 	}
 	c.plan = completePlan(cfg)
 	c.plan.Grouped = g.lendsV2() && g.pids
-	c.why = c.try(cfg)
+	if c.why = c.resolve(); c.why == nil {
+		c.why = c.try(cfg, kind{contained: true})
+	}
+	if c.foreign == executor.NetworkOutbound && c.why == nil {
+		c.noOutbound = c.try(cfg, kind{contained: true, network: executor.NetworkOutbound})
+	}
 	return c
 }
 
@@ -92,15 +99,16 @@ func (c *containment) makeOwn(dir string) error {
 	return nil
 }
 
-// try makes a sandbox and lets it go again; the error says what this machine forbids.
-func (c *containment) try(cfg Config) error {
-	err := c.plan.Validate()
-	if err == nil {
+// resolve checks the plan, and finds where its shares lead.
+func (c *containment) resolve() (err error) {
+	if err = c.plan.Validate(); err == nil {
 		c.plan, err = c.plan.Resolve()
 	}
-	if err != nil {
-		return err
-	}
+	return err
+}
+
+// try makes a sandbox and lets it go again; the error says what this machine forbids.
+func (c *containment) try(cfg Config, k kind) error {
 	dir, err := os.MkdirTemp(filepath.Join(cfg.Dir, "slots"), "try-")
 	if err != nil {
 		return err
@@ -110,9 +118,19 @@ func (c *containment) try(cfg Config) error {
 		return err
 	}
 	cmd := exec.Command(cfg.Executable, superviseVerb, "-sandbox", "-try")
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, append(supervisorEnv(), c.planEntry(c.plan)), c.plan.Attributes()
+	plan := c.planOf(k)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, append(supervisorEnv(), c.planEntry(plan)), plan.Attributes()
 	var said bytes.Buffer
 	cmd.Stderr = &said
+	if plan.Outbound {
+		socket, stack, err := c.startStack(cfg.Executable, os.Stderr)
+		if err != nil {
+			return err
+		}
+		defer func() { _, _ = stack.Wait() }()
+		defer socket.Close()
+		inheritStack(cmd, socket)
+	}
 	if err = cmd.Run(); err == nil {
 		return nil
 	}

@@ -15,7 +15,7 @@ const listAge = 10 * time.Second
 // listing is what sandboxes show of the system's folders, as it was a moment ago.
 type listing struct {
 	mu    sync.Mutex
-	lists [2]shown // without and with the machine's network: its resolver is one of the folders
+	lists [3]shown // by the network: the machine's resolver is one of the folders, or another one a file
 }
 
 // shown is one list.
@@ -28,10 +28,7 @@ type shown struct {
 func (l *listing) plan(p sandbox.Plan) sandbox.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list := &l.lists[0]
-	if p.HostNetwork {
-		list = &l.lists[1]
-	}
+	list := &l.lists[networkOf(p)]
 	if now := executor.Boottime(); now >= list.until {
 		*list = shown{now + int64(listAge), p.List().Shown}
 	}

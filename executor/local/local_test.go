@@ -12,12 +12,16 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/executortest"
+	"github.com/cloudshare/cloudshare/executor/sandbox/outbound"
 )
 
 // TestMain lets the test binary be its own supervisor, as cmd/cloudshare is.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "supervise" {
 		os.Exit(Supervise(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == outbound.Verb {
+		os.Exit(outbound.Serve(os.Args[2:]))
 	}
 	if text := os.Getenv(burnVar); text != "" {
 		os.Exit(burn(text))

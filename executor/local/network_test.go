@@ -10,6 +10,7 @@ import (
 
 // TestNetworksOfTasks: who has the machine's network, and what is said and offered.
 func TestNetworksOfTasks(t *testing.T) {
+	const world, machines = executor.NetworkOutbound, executor.NetworkHost
 	for _, c := range []struct {
 		whom    Whom
 		foreign executor.Network
@@ -20,9 +21,9 @@ func TestNetworksOfTasks(t *testing.T) {
 	}{
 		{ContainNobody, executor.NetworkNone, executor.NetworkHost, "NOT contained", kind{}, kind{}},
 		{ContainForeign, executor.NetworkNone, executor.NetworkNone, "sandboxes, without a network", kind{contained: true}, kind{}},
-		{ContainForeign, executor.NetworkOutbound, executor.NetworkNone, "outbound is not made for bare commands", kind{contained: true}, kind{}},
-		{ContainForeign, executor.NetworkHost, executor.NetworkHost, "this machine's network if their jobs ask", kind{true, true}, kind{}},
-		{ContainAll, executor.NetworkNone, executor.NetworkNone, "all tasks run in sandboxes, other sites' without a network", kind{contained: true}, kind{true, true}},
+		{ContainForeign, executor.NetworkOutbound, executor.NetworkOutbound, "with the world, but no private address", kind{true, world}, kind{}},
+		{ContainForeign, executor.NetworkHost, executor.NetworkHost, "this machine's network if their jobs ask", kind{true, machines}, kind{}},
+		{ContainAll, executor.NetworkNone, executor.NetworkNone, "all tasks run in sandboxes, other sites' without a network", kind{contained: true}, kind{true, machines}},
 	} {
 		h := &Handler{cfg: Config{Foreign: c.foreign}, contain: containment{whom: c.whom, foreign: c.foreign}}
 		h.cfg.Site = "site-2"
@@ -30,7 +31,7 @@ func TestNetworksOfTasks(t *testing.T) {
 		if got := h.kindFor(asks); got != c.strangers {
 			t.Errorf("%v, %s: strangers that ask get %+v", c.whom, c.foreign, got)
 		}
-		if got := h.kindFor(quiet); got.network {
+		if got := h.kindFor(quiet); got.network != executor.NetworkNone {
 			t.Errorf("%v, %s: strangers that do not ask have one", c.whom, c.foreign)
 		}
 		asks.Owner = "site-2"

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
@@ -37,6 +38,7 @@ type slot struct {
 	conn  *os.File
 	pidfd *os.File
 	proc  *os.Process
+	stack *os.Process // that has the sandbox's network, and ends with it; nil = it has none of its own
 	// current is the attempt it has, nil = idle. Guarded by Handler.mu.
 	current *work
 	// refs counts attempts whose lines still matter. Guarded by Handler.mu.
@@ -101,7 +103,7 @@ func (h *Handler) spawn(k kind) (*slot, error) {
 	defer h.mu.Unlock()
 	if h.attempts.Closed() {
 		s.detach()
-		_ = s.proc.Release()
+		s.release()
 		return nil, attempts.ErrClosed
 	}
 	h.slots[name] = s
@@ -138,13 +140,32 @@ func (h *Handler) launch(s *slot) (err error) {
 	}
 	if err != nil {
 		s.detach()
+		s.reap()
 		return err
 	}
 	if _, _, err = s.record(line{Sup: &owner{Pid: s.pid, Boot: h.boot}}); err != nil {
 		s.detach()
-		_ = s.proc.Release()
+		s.release()
 	}
 	return err
+}
+
+// release forgets the processes of a slot, which go on.
+func (s *slot) release() {
+	for _, p := range []*os.Process{s.proc, s.stack} {
+		if p != nil {
+			_ = p.Release()
+		}
+	}
+}
+
+// reap waits for the processes of a slot, whose end has begun.
+func (s *slot) reap() {
+	for _, p := range []*os.Process{s.proc, s.stack} {
+		if p != nil {
+			_, _ = p.Wait()
+		}
+	}
 }
 
 // superviseVerb is the argument with which the program is a supervisor.
@@ -161,6 +182,13 @@ func (h *Handler) exec(s *slot, files []*os.File) error {
 		}
 		defer groups.close()
 		h.enclose(cmd, s.kind, groups)
+		if s.network == executor.NetworkOutbound {
+			var socket *os.File
+			if socket, s.stack, err = h.addStack(cmd); err != nil {
+				return err
+			}
+			defer socket.Close()
+		}
 	} else {
 		cmd.Args = append(cmd.Args, h.groups.arguments(s.name)...)
 	}
@@ -220,10 +248,10 @@ func (h *Handler) listen(s *slot) {
 	h.mu.Unlock()
 	if left {
 		// It finishes without us; a later life adopts it.
-		_ = s.proc.Release()
+		s.release()
 		return
 	}
-	_, _ = s.proc.Wait()
+	s.reap()
 	h.gone(s)
 }
 

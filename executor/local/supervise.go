@@ -57,6 +57,7 @@ type supervisor struct {
 	share    int64         // MiB of memory per core for an attempt that asks for none, 0 = no limit
 	cleanFor time.Duration // bound of cleaning up, in a sandbox
 	room     int64         // bytes of scratch, 0 = a share of what is free, noScratch = no bound
+	network  int           // socket to the process that has the sandbox's network, 0 = none
 }
 
 // Supervise is the life of a supervisor process; args is what follows
@@ -84,12 +85,14 @@ func supervise(args []string) error {
 	room := fs.Int64("scratch", noScratch, "bytes that an attempt may have on the disk, 0 = a share of what is free, less = no bound")
 	cleanFor := fs.Duration("clean", cleanBound, "how long what an attempt has left in a sandbox keeps its end from being told")
 	inside := fs.Bool("sandbox", false, "be the first process of the sandbox that "+planVar+" says")
+	network := fs.Int("network", 0, "the socket to the process that has the sandbox's network, 0 = it has none")
 	try := fs.Bool("try", false, "end once the sandbox is made")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	s := &supervisor{journal: os.NewFile(fdJournal, "journal"), share: *share, room: *room, cleanFor: *cleanFor}
-	err := s.enter(*inside)
+	s.network = *network
+	err := s.enter(*inside, *try)
 	if *try {
 		return err
 	}
@@ -135,13 +138,16 @@ func (s *supervisor) leaveGroups() {
 const planVar = "CLOUDSHARE_SANDBOX_PLAN"
 
 // enter makes the sandbox, and says where tasks work.
-func (s *supervisor) enter(inside bool) (err error) {
+func (s *supervisor) enter(inside, try bool) (err error) {
 	if inside {
 		var p sandbox.Plan
 		if p, err = sandbox.Decode(os.Getenv(planVar)); err != nil {
 			return err
 		}
 		s.slot, s.work, s.inside, s.shares = ".", sandbox.Work, true, p.Share
+		if err = s.joinNetwork(try); err != nil {
+			return fmt.Errorf("make a sandbox: give it a network: %w", err)
+		}
 		return p.Enter()
 	}
 	if s.slot, err = os.Getwd(); err != nil {
@@ -190,6 +196,9 @@ func parseRun(msg string) (off, n int64, ok bool) {
 func (s *supervisor) serveOne(off, n int64) error {
 	if off < 0 || n <= 0 || n > maxLine {
 		return fmt.Errorf("run of %d bytes at %d", n, off)
+	}
+	if s.networkLost() {
+		return errors.New("the process of its network has gone")
 	}
 	raw := make([]byte, n)
 	if _, err := s.journal.ReadAt(raw, off); err != nil {

@@ -75,9 +75,9 @@ func sockets() []unix.SockFilter {
 	return append(p, deny(unix.EAFNOSUPPORT))
 }
 
-// refuseCalls installs the filter on all threads of this process, for good; nothing that
+// RefuseCalls installs the filter on all threads of this process, for good; nothing that
 // they start gains a right by an exec.
-func refuseCalls() error { return install(filter()) }
+func RefuseCalls() error { return install(filter()) }
 
 func install(p []unix.SockFilter) error {
 	runtime.LockOSThread()

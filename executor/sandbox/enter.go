@@ -27,7 +27,7 @@ func (p Plan) Enter() error {
 		{"set limits", p.setLimits},
 		{"drop signals from inside", dropFaults},
 		{"close this process to others", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
-		{"refuse system calls", refuseCalls},
+		{"refuse system calls", RefuseCalls},
 	} {
 		if err := step.do(); err != nil {
 			return fmt.Errorf("make a sandbox: %s: %w", step.what, err)

@@ -43,8 +43,11 @@ type Plan struct {
 	Hide []string
 	// Shown are the parts of the system's folders that are shown: [Plan.List] finds them.
 	Shown []string `json:",omitempty"`
-	// HostNetwork: the network of the machine, else none beyond loopback.
+	// HostNetwork: the network of the machine, else none beyond loopback, but for what
+	// GiveDevice adds.
 	HostNetwork bool
+	// Outbound: GiveDevice makes an interface, and what has its other end answers for names.
+	Outbound bool `json:",omitempty"`
 	// Processes bounds the processes and threads inside; 0 = no bound but the machine's.
 	Processes uint64
 	// Grouped: a cgroup bounds them already, else Enter does, its caller with them.

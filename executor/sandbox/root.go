@@ -219,6 +219,9 @@ func (p Plan) fill(b *builder, seen []tree) error {
 			}
 		}
 	}
+	if err := p.nameServer(b); err != nil {
+		return fmt.Errorf("name its name server: %w", err)
+	}
 	return sealed(b.root + "/dev")
 }
 

@@ -49,7 +49,7 @@ func (p Plan) listed() (out []string) {
 	if p.Shown != nil {
 		return p.Shown
 	}
-	v := viewer{places(p.Hide), settings}
+	v := viewer{places(p.hidden()), settings}
 	for _, dir := range p.visible() {
 		if st, err := os.Lstat(dir); err != nil || !st.IsDir() {
 			continue // what cannot be looked at cannot be used
@@ -59,6 +59,14 @@ func (p Plan) listed() (out []string) {
 		}
 	}
 	return out
+}
+
+// hidden returns Hide, and what a sandbox has one of its own of.
+func (p Plan) hidden() []string {
+	if p.Outbound {
+		return slices.Concat(p.Hide, []string{resolvConf})
+	}
+	return p.Hide
 }
 
 // String is the part in a list.

@@ -211,7 +211,7 @@ func TestSystemd(t *testing.T) {
 // here.
 func (m *machine) checkSandbox() {
 	m.t.Helper()
-	m.run("systemctl", "set-environment", "CLOUDSHARE_SANDBOX_TASKS=all")
+	m.run("systemctl", "set-environment", "CLOUDSHARE_SANDBOX_TASKS=all", "CLOUDSHARE_SANDBOX_NETWORK=outbound")
 	m.run("systemctl", "restart", "cloudshare")
 	await(m.t, "it is started again", func() error {
 		_, err := m.try("cloudshare", "sites")
@@ -219,6 +219,8 @@ func (m *machine) checkSandbox() {
 	})
 	if out := m.run("cloudshare", "status"); !strings.Contains(out, "all tasks run in sandboxes") {
 		m.t.Errorf("no sandboxes:\n%s", out)
+	} else if !strings.Contains(out, "other sites' with the world, but no private address") {
+		m.t.Errorf("no network for sandboxes:\n%s", out)
 	}
 	out := m.run("cloudshare", "submit", "--follow", "--", "sh", "-c",
 		"pwd; ls -d /var/lib/* /run 2>/dev/null; kill -9 -1 2>/dev/null; cat /proc/net/route | wc -l; grep Seccomp: /proc/self/status")

@@ -11,6 +11,7 @@ mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount -t cgroup2 none "$root/sys/fs/cgroup"
 for dir in run tmp dev; do mount -t tmpfs none "$root/$dir"; done
+mkdir "$root/dev/net"
 while read -r name major minor; do
   mknod -m 666 "$root/dev/$name" c "$major" "$minor"
 done <<<'null 1 3
@@ -18,7 +19,8 @@ zero 1 5
 full 1 7
 random 1 8
 urandom 1 9
-tty 5 0'
+tty 5 0
+net/tun 10 200'
 mkdir "$root/dev/pts" "$root/dev/shm"
 mount -t devpts devpts "$root/dev/pts" -o newinstance,ptmxmode=0666
 mount -t tmpfs none "$root/dev/shm"

@@ -1,0 +1,125 @@
+package outbound
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor/sandbox"
+)
+
+// Verb is the argument with which the program is Serve.
+const Verb = "sandbox-network"
+
+// fdSandbox is the socket to the sandbox's first process, which a stack inherits.
+const fdSandbox = 3
+
+// maxMemory is where the collector works harder; what connections hold is bounded besides.
+const maxMemory = 96 << 20
+
+// Ready is what Serve tells the sandbox once it works.
+const Ready = "ready"
+
+// Arguments are those of a stack for the sandboxes of a user: it leaves root for it.
+func Arguments(uid, gid int) []string { return []string{Verb, strconv.Itoa(uid), strconv.Itoa(gid)} }
+
+// Serve is the life of a stack's process; args is what follows Verb on the command line. It ends with the sandbox,
+// whose end the kernel tells by the socket. It returns the exit code.
+func Serve(args []string) int {
+	debug.SetMemoryLimit(maxMemory)
+	if err := serve(args); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", Verb, err)
+		return 1
+	}
+	return 0
+}
+
+func serve(args []string) error {
+	if err := confine(args); err != nil {
+		return err
+	}
+	device, err := receiveDevice(fdSandbox)
+	if device == nil || err != nil {
+		return err // nil: the sandbox has ended before
+	}
+	s, err := newStack(device)
+	if err != nil {
+		return err
+	}
+	go s.run()
+	if err = unix.Send(fdSandbox, []byte(Ready), unix.MSG_NOSIGNAL); err != nil && !errors.Is(err, unix.EPIPE) {
+		return fmt.Errorf("tell the sandbox: %w", err)
+	}
+	return awaitEnd(fdSandbox)
+}
+
+// confine takes rights from this process that it does not need: it reads what strangers send.
+func confine(args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("got %d arguments: give a user and a group", len(args))
+	}
+	uid, err1 := strconv.Atoi(args[0])
+	gid, err2 := strconv.Atoi(args[1])
+	if err := errors.Join(err1, err2, os.Chdir("/")); err != nil {
+		return err
+	}
+	if os.Getuid() == 0 {
+		err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid))
+		if err != nil {
+			return fmt.Errorf("become user %d, group %d: %w", uid, gid, err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("close this process to others: %w", err)
+	}
+	return sandbox.RefuseCalls()
+}
+
+// receiveDevice takes what sandbox.GiveDevice sends; nil means that the sandbox has ended.
+func receiveDevice(socket int) (*os.File, error) {
+	var one [16]byte
+	rights := make([]byte, unix.CmsgSpace(4))
+	var n, nr int
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		n, nr, _, _, err = unix.Recvmsg(socket, one[:], rights, unix.MSG_CMSG_CLOEXEC)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take the sandbox's device: %w", err)
+	}
+	if n == 0 && nr == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:nr])
+	if err != nil || len(messages) != 1 {
+		return nil, fmt.Errorf("take the sandbox's device: %d messages: %w", len(messages), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, fmt.Errorf("take the sandbox's device: %d files: %w", len(fds), err)
+	}
+	if err = unix.SetNonblock(fds[0], true); err != nil {
+		return nil, fmt.Errorf("take the sandbox's device: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "device"), nil
+}
+
+// awaitEnd waits until nobody has the other end of the socket: the sandbox's first process keeps it, and no other does.
+func awaitEnd(socket int) error {
+	var buf [16]byte
+	for {
+		n, _, err := unix.Recvfrom(socket, buf[:], 0)
+		switch {
+		case err == nil && n > 0, errors.Is(err, unix.EINTR):
+		case err == nil, errors.Is(err, unix.ECONNRESET):
+			return nil
+		default:
+			return fmt.Errorf("wait for the sandbox's end: %w", err)
+		}
+	}
+}

@@ -138,7 +138,7 @@ test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart a
 # has whole suites run there.
 GUEST      := -- $(GO) test -json -tags guest -count=1 -timeout 30m ./test/guest
 GUEST_ENV   = CLOUDSHARE_GUEST_KERNEL="$(shell bash .ci/guest path)"
-LIMITS     := ^(TestMemoryIsHeld|TestShareOfMemory|TestProcessorTimeIsHeld|TestProcessesAreHeld)$$
+LIMITS     := ^(TestMemoryIsHeld|TestShareOfMemory|TestProcessorTimeIsHeld|TestProcessesAreHeld|TestBandwidthIsHeld)$$$$
 .PHONY: test-cgroup
 test-cgroup: need-go need-guest bin/tools/testsum ## hold tasks to their limits on a real cgroup v2, in a guest of QEMU
 	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='$(LIMITS)' bin/tools/testsum $(GUEST)

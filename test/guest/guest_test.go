@@ -58,10 +58,13 @@ func boot(t *testing.T, tests string) string {
 	if err := os.WriteFile(image, initramfs(t, tests, program("busybox", t), build(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	disk := filepath.Join(t.TempDir(), "disk")
+	makeDisk(t, disk)
 	ctx, cancel := context.WithTimeout(t.Context(), bootBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program("qemu-system-x86_64", t),
 		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio",
+		"-drive", "if=none,id=disk,format=raw,cache=unsafe,file="+disk, "-device", "nvme,drive=disk,serial=disk",
 		"-kernel", os.Getenv("CLOUDSHARE_GUEST_KERNEL"), "-initrd", image,
 		"-append", "console=ttyS0 panic=-1 loglevel=2 cgroup_no_v1=all mitigations=off")
 	var said bytes.Buffer

@@ -17,8 +17,9 @@ import (
 const (
 	// scratchShare of what is free at an attempt's start is its bound, unless the site says another.
 	scratchShare = 4
-	// maxFiles bounds files and folders: to count and to remove more takes many seconds.
-	maxFiles = 1 << 20
+	// maxFiles bounds files and folders: to count that many takes a second, and to remove them three, which nobody is
+	// charged for.
+	maxFiles = 1 << 18
 	// maxDepth of folders: deeper ones would have to be counted by moving them.
 	maxDepth = 256
 	// scratchPause is between two looks; one that takes long has the next one later, so that looking takes a tenth of a

@@ -81,8 +81,11 @@ func (f *freezer) settle() error {
 	}
 }
 
-// thaw lets the group go on, if it is frozen. What fails is tried again before the next look.
+// thaw lets the group go on, if it is frozen. What fails is tried again at the next look, and at the end.
 func (f *freezer) thaw() {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.frozen {

@@ -120,6 +120,7 @@ func (s *scratch) finish() {
 	}
 	s.stop.Store(true)
 	<-s.ended
+	s.freezer.thaw()
 }
 
 // Reasons for which a look ends early.
@@ -130,6 +131,7 @@ var (
 
 // measure counts all that the attempt has, until it is too much.
 func (s *scratch) measure() {
+	s.freezer.thaw()
 	c := &counter{scratch: s}
 	began := executor.Boottime()
 	err := c.all()

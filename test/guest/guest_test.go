@@ -19,7 +19,7 @@ import (
 )
 
 // bootBound is how long a guest may take for all: in software, beside other tests.
-const bootBound = 12 * time.Minute
+const bootBound = 25 * time.Minute
 
 // TestCgroupLimits: what holds a task holds it on a real cgroup v2, in a sandbox and
 // outside, whether the broker is root or not.

@@ -134,19 +134,20 @@ test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart a
 	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
 		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m $(KUBE)
 
-# A machine of QEMU in software, with Debian's kernel for clouds (.ci/guest gets both). The long form
-# has whole suites run there.
-GUEST      := -- $(GO) test -json -tags guest -count=1 -timeout 30m ./test/guest
-GUEST_ENV   = CLOUDSHARE_GUEST_KERNEL="$(shell bash .ci/guest path)"
-LIMITS     := ^(TestMemoryIsHeld|TestShareOfMemory|TestProcessorTimeIsHeld|TestProcessesAreHeld)$$
+# A machine of QEMU in software, with Debian's kernel for clouds (.ci/guest gets both). The short form has one test a
+# limit, of both users at the same time; the long one all that depends on cgroups, and a whole suite.
+GUEST       := -- $(GO) test -json -tags guest -count=1 -timeout 30m ./test/guest
+GUEST_ENV    = CLOUDSHARE_GUEST_KERNEL="$(shell bash .ci/guest path)"
+LIMITS      := ^(TestMemoryIsHeld|TestProcessorTimeIsHeld|TestProcessesAreHeld|TestBandwidthIsHeld)$$
+LIMITS_LONG := IsHeld$$|AreHeld$$|^(TestShareOfMemory|TestGroupsGo|TestCoresHold|TestNothingLeaks|TestOneOwnerASandbox|$\
+	TestFrozenTasksEnd|TestLooksAreEvaded|TestConformanceInSandboxes)$$
 .PHONY: test-cgroup
 test-cgroup: need-go need-guest bin/tools/testsum ## hold tasks to their limits on a real cgroup v2, in a guest of QEMU
-	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='$(LIMITS)' bin/tools/testsum $(GUEST)
+	@$(GUEST_ENV) CLOUDSHARE_GUEST_TOGETHER=1 CLOUDSHARE_GUEST_TESTS='$(LIMITS)' bin/tools/testsum $(GUEST)
 
 .PHONY: test-cgroup-long
 test-cgroup-long: need-go need-guest bin/tools/testsum ## the same with the conformance suite and cores there (some minutes)
-	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='IsHeld$$|AreHeld$$|^(TestShareOfMemory|TestGroupsGo|TestCoresHold|TestNothingLeaks|TestOneOwnerASandbox|TestConformanceInSandboxes)$$' \
-		bin/tools/testsum $(GUEST)
+	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='$(LIMITS_LONG)' bin/tools/testsum $(GUEST)
 
 .PHONY: test-slowfs
 test-slowfs: need-root need-fuse ## check the slow disk of the figures and of chaos on a real mount (root)

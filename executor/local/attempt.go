@@ -56,7 +56,9 @@ func (a *attempt) run() executor.Result {
 
 // killAll kills all of the attempt's processes.
 func (a *attempt) killAll() {
-	if !a.inside { // a sandbox needs no group for that, and would have to make a new one
+	if a.inside { // it needs no group for that, and would have to make a new one
+		a.group.freeIO()
+	} else {
 		a.group.killAll()
 	}
 	a.signalAll(unix.SIGKILL)

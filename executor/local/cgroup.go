@@ -26,6 +26,7 @@ type cgroups struct {
 	cpu    bool
 	whyCPU string
 	pids   bool // groups in kill can bound the processes in them (pids.max)
+	io     bandwidth
 }
 
 // findCgroups probes by making the folders; dir makes their name unique.
@@ -35,14 +36,16 @@ func findCgroups(dir string) cgroups {
 	name := fmt.Sprintf("cloudshare-%016x", h.Sum64())
 	own, err := ownCgroups()
 	if err != nil {
-		return cgroups{why: err.Error(), whyCPU: err.Error()}
+		return cgroups{why: err.Error(), whyCPU: err.Error(), io: bandwidth{why: err.Error()}}
 	}
 	c := cgroups{whyCPU: "no cgroup v2 is mounted"}
+	c.io.why = c.whyCPU
 	var why []string
 	switch {
 	case own.v2 == "":
 	case !bornInGroups():
 		c.whyCPU = "clone3, which starts a process in its cgroup, is refused here (by RestrictNamespaces of the service?)"
+		c.io.why = c.whyCPU
 		why = append(why, c.whyCPU)
 	default:
 		why = append(why, c.probeV2(own.v2, name)...)
@@ -77,13 +80,14 @@ func (c *cgroups) probeV2(own, name string) (why []string) {
 	for _, parent := range []string{own, filepath.Dir(own)} {
 		base := filepath.Join(parent, name)
 		if err := makeGroup(base); err != nil {
-			why, whyCPU = append(why, err.Error()), append(whyCPU, err.Error())
+			why, whyCPU, c.io.why = append(why, err.Error()), append(whyCPU, err.Error()), err.Error()
 			continue
 		}
 		first := c.kill
 		c.kill = cmp.Or(first, base)
 		noMemory, noCPU := enable("memory", parent, base), enable("cpu", parent, base)
 		c.pids = enable("pids", parent, base) == nil
+		c.io.probe(parent, base)
 		if noMemory != nil {
 			why = append(why, noMemory.Error())
 		}

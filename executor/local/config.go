@@ -37,6 +37,8 @@ type Config struct {
 	// Scratch bounds what a task in a sandbox has on the disk in all, in bytes: 0 = a quarter of
 	// what is free when it starts, less than 0 = no bound.
 	Scratch int64
+	// IO bounds what a task in a sandbox reads and writes of disks in a second, where cgroups of v2 can.
+	IO Bandwidth
 
 	cleanFor time.Duration // instead of cleanBound, in tests
 }
@@ -51,6 +53,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("local: cores is %d: give 1 or more, or 0 for all", c.Cores)
 	case c.MemMiB < 0:
 		return fmt.Errorf("local: memory is %d MiB: give 1 or more, or 0 for all", c.MemMiB)
+	}
+	if b := c.IO; min(b.ReadBytes, b.WriteBytes, b.Reads, b.Writes) < 0 {
+		return fmt.Errorf("local: io is %+v: give 1 or more, or 0 for no bound", b)
 	}
 	if c.Pin {
 		if cpus := attempts.AllowedCPUs(); c.Cores > len(cpus) {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
@@ -15,17 +16,33 @@ import (
 // counter is one look.
 type counter struct {
 	*scratch
-	used usage
-	why  string
+	used  usage
+	why   string
+	until int64 // CLOCK_BOOTTIME at which it must be done, 0 = whenever
+	steps int
+}
+
+// pass returns why the look must end here, if it must.
+func (c *counter) pass() error {
+	const between = 32 // the clock is not looked at each time
+	c.steps++
+	switch {
+	case c.stop.Load():
+		return errStopped
+	case c.until > 0 && c.steps%between == 0 && executor.Boottime() >= c.until:
+		return errLate
+	}
+	return nil
 }
 
 // add counts one more file.
 func (c *counter) add(bytes int64) error {
 	c.used.bytes += bytes
 	c.used.files++
+	if err := c.pass(); err != nil {
+		return err
+	}
 	switch {
-	case c.stop.Load():
-		return errStopped
 	case c.used.bytes > c.most.bytes:
 		c.why = fmt.Sprintf("over its scratch: more than %s in its work folder, /tmp and /var/tmp", mebibytes(c.most.bytes))
 		return errOver

@@ -22,15 +22,17 @@ type group struct {
 	limit  int64 // MiB in force, 0 = none
 	milli  int64 // milli-cores in force, 0 = no limit
 	pids   int64 // processes that kill is to bound, 0 = it does not
+	io     ioMax
 	ooms   int64 // kills for memory counted before this attempt
 	killed bool  // killAll was used since the group was made
 	// wanted are the groups that this machine has for a supervisor.
 	wanted struct{ kill, mem string }
 }
 
-// newGroup makes the groups; what cannot be made is tried again by ready. At most pids processes are in them, if not 0.
-func newGroup(kill, mem string, v2, cpu bool, pids int64) *group {
-	g := &group{fd: -1, v2: v2, cpu: cpu && kill != "", pids: pids}
+// newGroup makes the groups; what cannot be made is tried again by ready. At most pids processes are in them, if not
+// 0, and io bounds disks.
+func newGroup(kill, mem string, v2, cpu bool, pids int64, io ioMax) *group {
+	g := &group{fd: -1, v2: v2, cpu: cpu && kill != "", pids: pids, io: io}
 	g.wanted.kill, g.wanted.mem = kill, mem
 	_ = g.ready()
 	return g
@@ -41,7 +43,12 @@ func newGroup(kill, mem string, v2, cpu bool, pids int64) *group {
 // asked for.
 func (g *group) ready() error {
 	if g.fd < 0 && g.wanted.kill != "" {
-		if err := g.open(g.wanted.kill); err != nil && (g.cpu || g.pids > 0 || g.v2 && g.wanted.mem != "") {
+		if err := g.open(g.wanted.kill); err != nil && g.holds() {
+			return err
+		}
+	}
+	if g.io.freed {
+		if err := g.boundIO(g.kill); err != nil {
 			return err
 		}
 	}
@@ -54,6 +61,11 @@ func (g *group) ready() error {
 	return nil
 }
 
+// holds reports whether the group by which attempts are killed limits anything.
+func (g *group) holds() bool {
+	return g.cpu || g.pids > 0 || len(g.io.disks) > 0 || g.v2 && g.wanted.mem != ""
+}
+
 // open makes the group by which attempts are killed. It has no limits yet but that of processes.
 func (g *group) open(dir string) error {
 	if err := g.make(dir); err != nil {
@@ -63,6 +75,9 @@ func (g *group) open(dir string) error {
 		if err := writeFile(dir, "pids.max", strconv.FormatInt(g.pids, 10)); err != nil {
 			return fmt.Errorf("limit processes to %d: %w", g.pids, err)
 		}
+	}
+	if err := g.boundIO(dir); err != nil {
+		return err
 	}
 	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

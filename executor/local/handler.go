@@ -56,8 +56,10 @@ func Open(cfg Config) (*Handler, error) {
 	}
 	if !cfg.NoCgroups {
 		h.groups = findCgroups(cfg.Dir)
+		h.groups.io.findDisks(cfg)
 	} else {
-		h.groups.why, h.groups.whyCPU = "cgroups are switched off", "cgroups are switched off"
+		const off = "cgroups are switched off"
+		h.groups.why, h.groups.whyCPU, h.groups.io = off, off, bandwidth{most: cfg.IO, why: off}
 	}
 	h.contain = findContainment(cfg, &h.groups)
 	h.cores = findCores(cfg, &h.groups)
@@ -94,7 +96,7 @@ func (h *Handler) Status() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := fmt.Sprintf("%d cores, %d MiB; %s; %s", h.cfg.Cores, h.cfg.MemMiB,
-		h.contain.status(h.cfg.Scratch), h.cores.status(h.cfg.Cores, &h.groups))
+		h.contain.status(h.cfg.Scratch), h.cores.status(h.cfg.Cores, &h.groups)) + h.groups.io.status()
 	if h.groups.mem == "" {
 		return s + "; memory limits are not enforced: " + h.groups.why
 	}

@@ -34,7 +34,7 @@ func (l *lent) close() {
 
 // lendsV2 reports whether sandboxes have groups of v2.
 func (c *cgroups) lendsV2() bool {
-	return c.kill != "" && (c.v2 || c.mem == "" && (c.cpu || c.pids))
+	return c.kill != "" && (c.v2 || c.mem == "" && (c.cpu || c.pids || c.io.isBounding()))
 }
 
 // lend makes the groups of a sandbox. They are its user's, whoever that is.
@@ -58,7 +58,7 @@ func (c *cgroups) lendV2(dir string, p *sandbox.Plan) (l lent, err error) {
 	if err = makeGroup(dir); err != nil {
 		return l, err
 	}
-	for controller, has := range map[string]bool{"memory": c.v2, "cpu": c.cpu, "pids": c.pids} {
+	for controller, has := range map[string]bool{"memory": c.v2, "cpu": c.cpu, "pids": c.pids, "io": c.io.isBounding()} {
 		if has {
 			err = errors.Join(err, enable(controller, dir))
 		}
@@ -78,7 +78,7 @@ func (c *cgroups) lendV2(dir string, p *sandbox.Plan) (l lent, err error) {
 	if c.v2 {
 		named.mem = inherited
 	}
-	l.args = named.arguments(taskGroup)
+	l.args = append(named.arguments(taskGroup), c.io.argument()...)
 	if c.pids && p.Processes > 0 {
 		l.args = append(l.args, "-pids", strconv.FormatUint(p.Processes, 10))
 	}

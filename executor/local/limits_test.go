@@ -26,6 +26,7 @@ func TestValidate(t *testing.T) {
 		"site":      func(c *Config) { c.Site = "" },
 		"cores":     func(c *Config) { c.Cores = -1 },
 		"memory":    func(c *Config) { c.MemMiB = -1 },
+		"io":        func(c *Config) { c.IO.Writes = -1 },
 		"grace":     func(c *Config) { c.Grace = -1 },
 		"log":       func(c *Config) { c.MaxLogBytes = -1 },
 		"retention": func(c *Config) { c.Retention.Bytes = -1 },

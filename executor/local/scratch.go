@@ -17,8 +17,9 @@ import (
 const (
 	// scratchShare of what is free at an attempt's start is its bound, unless the site says another.
 	scratchShare = 4
-	// maxFiles bounds files and folders: to count and to remove more takes many seconds.
-	maxFiles = 1 << 20
+	// maxFiles bounds files and folders: to count that many takes a second, and to remove them three, which nobody is
+	// charged for.
+	maxFiles = 1 << 18
 	// maxDepth of folders: deeper ones would have to be counted by moving them.
 	maxDepth = 256
 	// scratchPause is between two looks; one that takes long has the next one later, so that looking takes a tenth of a
@@ -45,6 +46,9 @@ type scratch struct {
 	stop   atomic.Bool
 	said   atomic.Pointer[string] // why the attempt must end
 	pause  atomic.Int64
+
+	freezer *freezer // nil = the task cannot be frozen
+	stillAt int64    // CLOCK_BOOTTIME from which it may be again
 }
 
 // newScratch bounds an attempt that begins to so many bytes, 0 = a share of what is free.
@@ -70,6 +74,9 @@ func newScratch(bytes int64, out []*os.File, thread *sideThread) (*scratch, erro
 func (a *attempt) boundScratch() (err error) {
 	if a.inside && a.room >= 0 {
 		a.scratch, err = newScratch(a.room, a.out.Files[:], &a.looks)
+	}
+	if a.scratch != nil {
+		a.scratch.freezer = a.group.freezer()
 	}
 	return err
 }
@@ -113,6 +120,7 @@ func (s *scratch) finish() {
 	}
 	s.stop.Store(true)
 	<-s.ended
+	s.freezer.thaw()
 }
 
 // Reasons for which a look ends early.
@@ -123,13 +131,13 @@ var (
 
 // measure counts all that the attempt has, until it is too much.
 func (s *scratch) measure() {
+	s.freezer.thaw()
 	c := &counter{scratch: s}
-	err := c.folders()
-	if err == nil {
-		err = c.beyond()
-	}
-	if err == nil && s.shrunk() {
-		err = c.unlinked()
+	began := executor.Boottime()
+	err := c.all()
+	if took := time.Duration(executor.Boottime() - began); err == nil && s.suspects(c.used, took) {
+		c = &counter{scratch: s}
+		err = s.countStill(c, took)
 	}
 	if errors.Is(err, errOver) {
 		why := c.why
@@ -137,9 +145,27 @@ func (s *scratch) measure() {
 	}
 }
 
+// all counts everything.
+func (c *counter) all() error {
+	err := c.folders()
+	if err == nil {
+		err = c.beyond()
+	}
+	if err == nil && c.shrunk() {
+		err = c.unlinked()
+	}
+	return err
+}
+
 // shrunk reports whether the disk has lost half of the bound since the start: only then it may hold
 // much that no folder shows.
-func (s *scratch) shrunk() bool {
+func (s *scratch) shrunk() bool { return s.lost() > s.most.bytes/2 }
+
+// lost returns how much less is free than at the start, by whoever it is.
+func (s *scratch) lost() int64 {
 	free, err := freeAt(".")
-	return err == nil && s.before.bytes-free.bytes > s.most.bytes/2
+	if err != nil {
+		return 0
+	}
+	return s.before.bytes - free.bytes
 }

@@ -81,6 +81,7 @@ func supervise(args []string) error {
 	v2 := fs.Bool("v2", false, "the memory cgroup is of v2")
 	cpu := fs.Bool("cpu", false, "the cgroup for the attempt's processes limits processor time")
 	pids := fs.Int64("pids", 0, "processes and threads at most in the cgroup for the attempt's processes, 0 = no bound")
+	disks := fs.String("io", "", "disks and their io.max in the cgroup for the attempt's processes, \"\" = no bound")
 	share := fs.Int64("share", 0, "MiB of memory per core for an attempt that asks for none, 0 = no limit")
 	room := fs.Int64("scratch", noScratch, "bytes that an attempt may have on the disk, 0 = a share of what is free, less = no bound")
 	cleanFor := fs.Duration("clean", cleanBound, "how long what an attempt has left in a sandbox keeps its end from being told")
@@ -100,7 +101,7 @@ func supervise(args []string) error {
 		err = s.open()
 	}
 	if err == nil {
-		s.group = newGroup(*kill, *mem, *v2, *cpu, *pids)
+		s.group = newGroup(*kill, *mem, *v2, *cpu, *pids, parseIO(*disks))
 		defer s.leaveGroups()
 		s.record(line{Up: &served{}})
 		err = s.serve()

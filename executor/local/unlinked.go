@@ -69,8 +69,8 @@ func (c *counter) eachNumber(dir string, do func(folder, number int) error) erro
 		if unread != nil {
 			break
 		}
-		if c.stop.Load() {
-			return errStopped
+		if err := c.pass(); err != nil {
+			return err
 		}
 		number, err := strconv.Atoi(name)
 		if err != nil {

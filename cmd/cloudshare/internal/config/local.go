@@ -11,7 +11,8 @@ import (
 func (c Config) ForLocal() local.Config {
 	return local.Config{
 		Keeping: c.keeping("local"), Cores: c.localCores(), MemMiB: c.MemoryMiB(), Pin: c.Pin,
-		Contain: c.contained(), Sandbox: c.sandboxPlan(), Foreign: c.foreignNetwork(), Scratch: c.scratch(),
+		Contain: c.contained(), Sandbox: c.sandboxPlan(), Foreign: c.foreignNetwork(),
+		Scratch: c.scratch(), IO: c.bandwidth(),
 	}
 }
 

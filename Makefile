@@ -59,7 +59,7 @@ run: build ## start three sites on this machine with a sample workload to watch
 # watches one: the others start the same supervisors in other ways, each a process that
 # takes a tenth of a second of a core to begin with the detector. All of it: test-raced-long.
 SUITES        := TestConformanceInSandboxes|TestConformanceWithoutCgroups|TestHostile
-SEEDED        := TestEstimatesHold|TestCalibration
+SEEDED        := TestEstimatesHold|TestCalibration|TestFlippedBytes
 MODELS        := TestAnyOrderKeepsThePromises|TestKeyedRequestsAgainstModel|TestModel|TestJournalAgainstModel|TestStoppedAnywhere
 MODELLED      := ./node/core ./node/journal ./executor/outputs
 COMPUTING     := ./fsm ./cmd/cloudshare/internal/simcmd
@@ -68,7 +68,7 @@ RACED_UNIT     = -- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -t
 	$(filter-out %/fsm %/internal/simcmd,$(UNIT)) -- $(GO) test -json $(RACE) -timeout 5m -run '$(SHARED_STATE)' ./fsm
 RACED_SYSTEM   = --system $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE_SYSTEM) -timeout 12m $(SYSTEM)
 COMPUTED       = -- $(GO) test -json -timeout 20m $(COMPUTING) ./node/sim ./node/sim/study \
-	-- $(GO) test -json -timeout 20m -run '^($(MODELS)|$(SEEDED))$$' $(MODELLED) ./node/estimate \
+	-- $(GO) test -json -timeout 20m -run '^($(MODELS)|$(SEEDED))$$' $(MODELLED) ./node/estimate ./node/boltfile \
 	-- $(GO) test -json -timeout 20m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog
 PLAIN_SUITES   = --system $(GO) test -json -count=1 -timeout 8m -run '^($(SUITES))$$' ./executor/local
 
@@ -88,7 +88,7 @@ test-computed: need-go bin/tools/testsum ## run the rest of make test: long comp
 .PHONY: test-raced-long
 test-raced-long: need-go need-cc bin/tools/testsum ## have the race detector watch what make test plays without it, and all cases (some ten minutes)
 	@bin/tools/testsum -- $(GO) test -json $(RACE) -timeout 20m -run '^($(SUITES))$$' ./executor/local \
-		-- $(GO) test -json $(RACE) -timeout 30m $(filter-out ./fsm,$(COMPUTING)) ./node/estimate \
+		-- $(GO) test -json $(RACE) -timeout 30m $(filter-out ./fsm,$(COMPUTING)) ./node/estimate ./node/boltfile \
 		-- $(GO) test -json $(RACE) -timeout 30m ./fsm $(MODELLED) -rapid.checks=100
 
 .PHONY: test-short
@@ -151,7 +151,7 @@ test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper b
 
 # A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by
 # .ci/kube, started and ended by the tests themselves. What takes longest begins first.
-KUBE     := ./executor/kube/... ./test/kube/... ./test/deploy/...
+KUBE     := ./executor/kube/... ./test/kube ./test/deploy/...
 KUBE_BIN  = $(or $(CLOUDSHARE_KUBE_BIN),$(shell bash .ci/kube path))
 .PHONY: test-kube
 test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart and the manifests on a real Kubernetes (root)
@@ -160,10 +160,11 @@ test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart a
 		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m $(KUBE)
 
 .PHONY: test-kube-long
-test-kube-long: need-root need-kube image bin/tools/testsum ## kill a broker of pods a hundred times (root; some minutes)
+test-kube-long: need-root need-kube image bin/tools/testsum ## kill a broker of pods a hundred times, and test the tests' Kubernetes itself (root; some minutes)
 	@bash .ci/kube end # of an earlier run
 	@CLOUDSHARE_KILLS=100 CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
-		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m -run '^TestNothingIsLeft$$' ./executor/kube
+		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m -run '^TestNothingIsLeft$$' ./executor/kube \
+		--system $(GO) test -json -tags kube -count=1 -timeout 30m ./test/kube/cluster/...
 
 # A machine of QEMU in software, with Debian's kernel for clouds (.ci/guest gets both). The long form
 # has whole suites run there.

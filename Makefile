@@ -11,7 +11,9 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # The race detector is part of the tests; `make test RACE=` runs without it.
 RACE    ?= -race
 # What it does not report: a library's own races, each explained there.
-export GORACE ?= suppressions=$(CURDIR)/.ci/races
+# And how long a process waits at its end for reports of others of its threads: by default a
+# second, which each supervisor of a task takes, too.
+export GORACE ?= suppressions=$(CURDIR)/.ci/races atexit_sleep_ms=50
 # Without a folder's name in them, objects are compiled once for all clones of a commit:
 # a kept cache spares each later one some two minutes of a core.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
@@ -19,7 +21,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 # the two do not disturb each other's timing, and always: Go's test cache does
 # not know the binary that they start.
 # What mostly waits, and longest, begins first.
-UNIT    := ./node/coord/raftlog $$($(GO) list ./... | grep -v /test/)
+UNIT     = ./node/coord/raftlog $(shell $(GO) list ./... | grep -v /test/)
 SYSTEM  := ./test/...
 FUZZTIME ?= 10s
 # Many tests wait, for elections, disks and processes: more than one a core at a time.
@@ -51,18 +53,30 @@ image: build bin/tools/ociimage ## build a container image FROM scratch into bin
 run: build ## start three sites on this machine with a sample workload to watch
 	@bin/cloudshare dev --sites 3 --sample
 
-# The race detector makes long computations several times slower: under it these
-# play fewer cases, and once more without it all.
-RACED_UNIT   = -- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m $(UNIT)
-RACED_SYSTEM = --system $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE_SYSTEM) -timeout 12m $(SYSTEM)
-COMPUTED     = -- $(GO) test -json -timeout 20m ./fsm ./node/sim ./node/sim/study \
+# The race detector makes all several times slower. Under it models play fewer cases, and
+# what shares nothing between goroutines is left out (a State is one goroutine's but for
+# its snapshots): COMPUTED plays all of that without it. Of the suites of local tasks it
+# watches one: the others start the same supervisors in other ways, each a process that
+# takes a tenth of a second of a core to begin with the detector. All of it: test-raced-long.
+SUITES        := TestConformanceInSandboxes|TestConformanceWithoutCgroups|TestHostile
+SEEDED        := TestEstimatesHold|TestCalibration|TestFlippedBytes
+MODELS        := TestAnyOrderKeepsThePromises|TestKeyedRequestsAgainstModel|TestModel|TestJournalAgainstModel|TestStoppedAnywhere
+MODELLED      := ./node/core ./node/journal ./executor/outputs
+COMPUTING     := ./fsm ./cmd/cloudshare/internal/simcmd
+SHARED_STATE  := ^(TestSnapshotBesideApply|TestViewsAreCopies|TestStateMachine|TestStateMachineAtItsBounds|TestStateMachineRestoredAtEachEntry)$$
+RACED_UNIT     = -- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m -skip '^($(SUITES)|$(SEEDED))$$' \
+	$(filter-out %/fsm %/internal/simcmd,$(UNIT)) -- $(GO) test -json $(RACE) -timeout 5m -run '$(SHARED_STATE)' ./fsm
+RACED_SYSTEM   = --system $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE_SYSTEM) -timeout 12m $(SYSTEM)
+COMPUTED       = -- $(GO) test -json -timeout 20m $(COMPUTING) ./node/sim ./node/sim/study \
+	-- $(GO) test -json -timeout 20m -run '^($(MODELS)|$(SEEDED))$$' $(MODELLED) ./node/estimate ./node/boltfile \
 	-- $(GO) test -json -timeout 20m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog
+PLAIN_SUITES   = --system $(GO) test -json -count=1 -timeout 8m -run '^($(SUITES))$$' ./executor/local
 
 .PHONY: test
-test: need-go need-cc need-ip bin/tools/testsum ## run all tests with the race detector
-	@bin/tools/testsum $(RACED_UNIT) $(COMPUTED) $(RACED_SYSTEM)
+test: need-go need-cc need-ip bin/tools/testsum ## run all tests, with the race detector where goroutines share something
+	@bin/tools/testsum $(RACED_UNIT) $(PLAIN_SUITES) $(COMPUTED) $(RACED_SYSTEM)
 
-# The two halves of it, for .ci/run: how fast the second is does not matter.
+# The parts of it, for .ci/run: how fast the second is does not matter. test-hostile runs the suites.
 .PHONY: test-raced
 test-raced: need-go need-cc need-ip bin/tools/testsum ## run the tests of make test that the race detector watches
 	@bin/tools/testsum $(RACED_UNIT) $(RACED_SYSTEM)
@@ -71,25 +85,36 @@ test-raced: need-go need-cc need-ip bin/tools/testsum ## run the tests of make t
 test-computed: need-go bin/tools/testsum ## run the rest of make test: long computations, whole
 	@bin/tools/testsum $(COMPUTED)
 
+.PHONY: test-raced-long
+test-raced-long: need-go need-cc bin/tools/testsum ## have the race detector watch what make test plays without it, and all cases (some ten minutes)
+	@bin/tools/testsum -- $(GO) test -json $(RACE) -timeout 20m -run '^($(SUITES))$$' ./executor/local \
+		-- $(GO) test -json $(RACE) -timeout 30m $(filter-out ./fsm,$(COMPUTING)) ./node/estimate ./node/boltfile \
+		-- $(GO) test -json $(RACE) -timeout 30m ./fsm $(MODELLED) -rapid.checks=100
+
 .PHONY: test-short
 test-short: need-go need-ip bin/tools/testsum ## run the packages' own tests, without the race detector
 	@bin/tools/testsum -- $(GO) test -json -timeout 3m $(UNIT)
 
 # Containers are tested on real engines, started and ended by the tests themselves
-# in folders of their own. 100 kills of a broker are among them: some minutes.
+# in folders of their own. Kills of a broker are among them: 20, or in the long form 100.
 .PHONY: test-container
 test-container: need-root need-engines image bin/tools/testsum ## run tasks in containers of a real dockerd and Podman (root)
 	@CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" bin/tools/testsum \
 		--system $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 30m -skip '^TestHostile$$' ./executor/container/... \
 		--system $(GO) test -json -tags container -count=1 -timeout 20m ./test/container/...
 
+.PHONY: test-container-long
+test-container-long: need-root need-engines image bin/tools/testsum ## kill a broker of containers a hundred times (root; two minutes)
+	@CLOUDSHARE_KILLS=100 CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" bin/tools/testsum \
+		--system $(GO) test -json -tags container -count=1 -timeout 30m -run '^TestNothingIsLeft$$' ./executor/container
+
 # Local tasks as root's nobody and, by a user that may do nothing, as that one's own; then
 # containers of both engines. Nothing is built by the other user: it has no cache.
 HOSTILE      := TestHostile|TestSecretsInShownFolders|TestOutbound|TestStackEndsWithItsSandbox
 HOSTILE_USER := setpriv --reuid 65432 --regid 65432 --clear-groups env HOME=/nonexistent
 .PHONY: test-hostile
-test-hostile: need-go need-ip bin/tools/testsum ## run hostile tasks in sandboxes and, as root, as another user and in containers
-	@bin/tools/testsum --system $(GO) test -json -count=1 -timeout 4m -run '$(HOSTILE)' ./executor/local
+test-hostile: need-go need-ip bin/tools/testsum ## run the suites and hostile tasks in sandboxes and, as root, as another user and in containers
+	@bin/tools/testsum --system $(GO) test -json -count=1 -timeout 8m -run '$(HOSTILE)|$(SUITES)' ./executor/local
 	@[ "$$(id -u)" != 0 ] || { dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && mkdir -m 1777 "$$dir/tmp" && \
 		CGO_ENABLED=0 $(GO) build -buildvcs=false -o "$$dir/attack" ./executor/executortest/attack && \
 		CGO_ENABLED=0 $(GO) test -c -o "$$dir/local.test" ./executor/local && cd "$$dir/tmp" && \
@@ -126,13 +151,20 @@ test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper b
 
 # A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by
 # .ci/kube, started and ended by the tests themselves. What takes longest begins first.
-KUBE     := ./executor/kube/... ./test/kube/... ./test/deploy/...
+KUBE     := ./executor/kube/... ./test/kube ./test/deploy/...
 KUBE_BIN  = $(or $(CLOUDSHARE_KUBE_BIN),$(shell bash .ci/kube path))
 .PHONY: test-kube
 test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart and the manifests on a real Kubernetes (root)
 	@bash .ci/kube end # of an earlier run
 	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
 		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m $(KUBE)
+
+.PHONY: test-kube-long
+test-kube-long: need-root need-kube image bin/tools/testsum ## kill a broker of pods a hundred times, and test the tests' Kubernetes itself (root; some minutes)
+	@bash .ci/kube end # of an earlier run
+	@CLOUDSHARE_KILLS=100 CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
+		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m -run '^TestNothingIsLeft$$' ./executor/kube \
+		--system $(GO) test -json -tags kube -count=1 -timeout 30m ./test/kube/cluster/...
 
 # A machine of QEMU in software, with Debian's kernel for clouds (.ci/guest gets both). The short form has one test a
 # limit, of both users at the same time; the long one all that depends on cgroups, and a whole suite.

@@ -84,7 +84,7 @@ func alive(t *testing.T, s *Server, beside string) {
 // so that probes failed. Twice as many clients as there are connections stay:
 // those beyond the bounds are refused and hung up on, and idle ones make room.
 func TestFollowersLeaveRoom(t *testing.T) {
-	const most, all = 1000, 2000
+	const most, all = 400, 800
 	f := newFake("site-1")
 	f.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) { return make(patientLog), nil }
 	s := serve(t, f, Config{MaxConns: most})

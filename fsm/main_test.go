@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -9,11 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A State is one goroutine's but for its snapshots.
-	if raced.Enabled {
-		if err := flag.Set("rapid.checks", "25"); err != nil { // -rapid.checks says otherwise
-			panic(err)
-		}
-	}
+	raced.FewerChecks("25") // a State is one goroutine's but for its snapshots
 	os.Exit(m.Run())
 }

@@ -36,7 +36,7 @@ func killConfig(dir, engine, program string) container.Config {
 	}
 }
 
-// TestNothingIsLeft: brokers are killed a hundred times at any moment while they
+// TestNothingIsLeft: brokers are killed again and again at any moment while they
 // start and adopt tasks. Then no container is left, no attempt ran twice, and
 // each that ran has an end.
 func TestNothingIsLeft(t *testing.T) {

@@ -16,10 +16,27 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
+// killsVar is the variable that says how many brokers are killed; without it fewKills.
+const (
+	killsVar = "CLOUDSHARE_KILLS"
+	fewKills = 20
+)
+
 // kills of brokers that show what is left behind by them, if at least half as many
 // tasks run meanwhile: on a machine that is too busy for that there are up to thrice
 // as many.
-const kills = 100
+func kills(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(killsVar)
+	if text == "" {
+		return fewKills
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%q is no number of kills: name one above 0", killsVar, text)
+	}
+	return n
+}
 
 // roundVar is the variable that tells a broker which one it is.
 const roundVar = "BROKER_ROUND"
@@ -32,7 +49,7 @@ func KillBrokers(t *testing.T, dir string, env ...string) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	longer, before := 1, 0
+	longer, before, kills := 1, 0, kills(t)
 	for round := 0; round < kills || round < 3*kills && before < kills/2; round++ {
 		killBroker(t, time.Duration(longer*(100+random.IntN(700)))*time.Millisecond,
 			append(env, roundVar+"="+strconv.Itoa(round+1)))
@@ -112,7 +129,7 @@ func RanOnce(t *testing.T, dir string, states []executor.State, says func(*execu
 		}
 	}
 	t.Logf("%d attempts, %d of them ran", len(states), len(marks))
-	if len(marks) < kills/2 {
+	if len(marks) < kills(t)/2 {
 		t.Errorf("only %d tasks ran: the kills came too early to show anything", len(marks))
 	}
 }

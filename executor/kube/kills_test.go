@@ -47,7 +47,7 @@ func killConfig(dir, cluster string) kube.Config {
 	}
 }
 
-// TestNothingIsLeft: brokers are killed a hundred times at any moment while they
+// TestNothingIsLeft: brokers are killed again and again at any moment while they
 // start and adopt tasks. Then no Job, no pod and no process of one is left, no attempt
 // ran twice, and each that ran has an end that says so.
 func TestNothingIsLeft(t *testing.T) {

@@ -16,9 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/test/raced"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	raced.FewerChecks("25")
+	goleak.VerifyTestMain(m)
+}
 
 // moment is when all attempts of the tests end, unless they say otherwise.
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

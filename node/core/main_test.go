@@ -4,6 +4,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/cloudshare/cloudshare/test/raced"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	raced.FewerChecks("25")
+	goleak.VerifyTestMain(m)
+}

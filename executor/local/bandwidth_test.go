@@ -1,6 +1,7 @@
 package local
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -68,8 +69,8 @@ func onDisk(t *testing.T, change func(*Config)) *opened {
 	if place == "" {
 		return nil // only the status can be looked at, by TestStatusOfBandwidth
 	}
-	dir, err := os.MkdirTemp(place, "io")
-	if err != nil {
+	dir := filepath.Join(place, fmt.Sprint(filepath.Base(t.Name()), "-", os.Getuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -123,9 +123,9 @@ func (c *containment) try(cfg Config, k kind) error {
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if plan.Outbound {
-		socket, stack, err := c.startStack(cfg.Executable, os.Stderr)
-		if err != nil {
-			return err
+		socket, stack, serr := c.startStack(cfg.Executable, os.Stderr)
+		if serr != nil {
+			return serr
 		}
 		defer func() { _, _ = stack.Wait() }()
 		defer socket.Close()

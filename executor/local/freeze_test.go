@@ -118,10 +118,10 @@ func TestFrozenTasksEnd(t *testing.T) {
 	}
 	for n, end := range []executor.Cause{executor.TimedOut, executor.Stopped, executor.Fenced} {
 		task := shell(uint32(n), "echo here; while :; do sleep 3600; done")
-		switch end {
-		case executor.TimedOut:
+		if end == executor.TimedOut {
 			task.Timeout = 5 * time.Second
-		case executor.Fenced:
+		}
+		if end == executor.Fenced {
 			task.Fence = executor.Boottime() + int64(12*time.Second) // far enough for its start, and its first output
 		}
 		o.begin(task)

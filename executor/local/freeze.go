@@ -44,7 +44,7 @@ func (g *group) freezer() *freezer {
 	if g.wanted.kill == "" {
 		return nil
 	}
-	return &freezer{dir: g.wanted.kill}
+	return &freezer{dir: g.wanted.kill, frozen: true} // by the attempt before, should its thaw have failed
 }
 
 // freeze returns when the group stands still, or does soon.
@@ -106,8 +106,8 @@ func (s *scratch) suspects(used usage, took time.Duration) bool {
 func (s *scratch) countStill(c *counter, took time.Duration) error {
 	began, most := executor.Boottime(), min(max(2*took, shortFreeze), longFreeze)
 	c.until = began + int64(most)
-	late := time.AfterFunc(most, s.freezer.thaw) // a stalled disk keeps nobody frozen
 	err := s.freezer.freeze()
+	late := time.AfterFunc(most, s.freezer.thaw) // a stalled disk keeps nobody frozen
 	if err == nil {
 		err = c.all()
 	}

@@ -73,19 +73,33 @@ func TestOutbound(t *testing.T) {
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
+	flow, err := net.ListenPacket("udp4", ":"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer flow.Close()
 	script := ":"
 	for _, a := range []string{
-		"127.0.0.1/" + port, "127.1.2.3/" + port, machineAddress + "/" + port, "10.0.2.2/" + port, "10.0.2.3/" + port,
+		"127.0.0.1/" + port, "127.1.2.3/" + port, machineAddress + "/" + port, machineSecond + "/" + port, "10.0.2.2/" + port,
+		"10.0.2.3/" + port,
 		"203.0.113.255/" + worldPort, worldPrivate + "/" + worldPort, "169.254.169.254/80", "192.168.1.1/" + port,
 		"::1/" + port, "fe80::1/" + port, "100.64.0.1/" + port, "0.0.0.0/" + port, "224.0.0.1/" + port, "255.255.255.255/" + port,
 	} {
 		script += "; (exec 3<>/dev/tcp/" + a + ") 2>/dev/null && echo reached " + a
 	}
-	for _, a := range []string{worldPrivate + "/" + worldPort, machineAddress + "/" + port} {
+	for _, a := range []string{
+		worldPrivate + "/" + worldPort, machineAddress + "/" + port, machineSecond + "/" + port, "203.0.113.255/" + port,
+	} {
 		script += "; (exec 3<>/dev/udp/" + a + "; echo x >&3; read -t 2 x <&3) 2>/dev/null && echo answered " + a
 	}
 	if got := o.said(stranger(3, "site-1", script+"; echo end")); got != "end\n" {
 		t.Errorf("reached: %s", got)
+	}
+	if got := hears(t, flow, port); got != "ours" {
+		t.Errorf("the machine heard %q", got)
+	}
+	if got := o.said(stranger(6, "site-1", "for n in $(seq 200); do getent hosts $n.example; done | wc -l")); got != "200\n" {
+		t.Errorf("of 200 names it found %s", got)
 	}
 	if got := o.said(stranger(4, "site-1", "for c in 'link set net0 down' 'route del default' 'addr add 10.0.2.9/24 dev net0'; do "+
 		"ip $c 2>/dev/null && echo $c; done; ls /dev/net 2>/dev/null; echo end")); got != "end\n" {
@@ -96,6 +110,25 @@ func TestOutbound(t *testing.T) {
 	if got := o.said(quiet); got != "1\n" {
 		t.Errorf("who does not ask has routes: %q", got)
 	}
+}
+
+// hears returns what has come first to a port of this machine, where "ours" comes last.
+func hears(t *testing.T, flow net.PacketConn, port string) string {
+	t.Helper()
+	c, err := net.Dial("udp4", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err = c.Write([]byte("ours")); err != nil {
+		t.Fatal(err)
+	}
+	var said [64]byte
+	n, _, err := flow.ReadFrom(said[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(said[:n])
 }
 
 // TestOutboundCarriesMuch: a large stream arrives whole in both directions, and other tasks are not reached.
@@ -117,6 +150,20 @@ print(c.makefile().read(), end="")
 E`
 	if got, want := o.said(stranger(1, "site-1", python)), "world got "+strconv.Itoa(32<<20)+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	const broken = `python3 - <<'E'
+import socket
+c = socket.create_connection(("` + worldAddress + `", ` + worldPort + `))
+c.sendall(b"x")
+c.shutdown(socket.SHUT_WR)
+try:
+    while c.recv(100): pass
+    print("whole")
+except ConnectionResetError:
+    print("broken off")
+E`
+	if got := o.said(stranger(4, "site-1", broken)); got != "broken off\n" {
+		t.Errorf("a connection that the world breaks off is %q", got)
 	}
 	long := stranger(2, "site-1", "python3 -m http.server 8000 --bind 0.0.0.0 2>/dev/null & "+
 		"until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.05; done; echo up; wait")

@@ -21,6 +21,7 @@ import (
 // Addresses of a machine of its own, and of the world, which has private ones as well.
 const (
 	machineAddress = "203.0.113.2"
+	machineSecond  = "203.0.113.3" // to which the kernel sends from the first one
 	worldGateway   = "203.0.113.1" // and the machine's name server
 	worldAddress   = "198.51.100.7"
 	worldPrivate   = "10.9.9.9"
@@ -93,7 +94,8 @@ func makeWorld(t *testing.T) {
 	inWorld(t, func() error {
 		return ip("link add wire type veth peer name machine netns " + strconv.Itoa(os.Getpid()))
 	})
-	must(ip("link set lo up", "addr add "+machineAddress+"/24 dev machine", "link set machine up",
+	must(ip("link set lo up", "addr add "+machineAddress+"/24 dev machine",
+		"addr add "+machineSecond+"/24 dev machine", "link set machine up",
 		"route add default via "+worldGateway))
 	uid, err := strconv.Atoi(os.Getenv(machineVar))
 	must(err)
@@ -180,6 +182,9 @@ func serveWorld(t *testing.T) error {
 				defer c.Close()
 				n, _ := io.Copy(io.Discard, c)
 				_, _ = fmt.Fprintf(c, "world got %d\n", n)
+				if n == 1 { // what is sent so is broken off
+					_ = c.(*net.TCPConn).SetLinger(0)
+				}
 			}()
 		}
 	}()

@@ -145,7 +145,7 @@ func (h *Handler) launch(s *slot) (err error) {
 	}
 	if _, _, err = s.record(line{Sup: &owner{Pid: s.pid, Boot: h.boot}}); err != nil {
 		s.detach()
-		s.release()
+		go s.reap() // it ends by that
 	}
 	return err
 }

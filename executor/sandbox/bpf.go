@@ -62,5 +62,9 @@ func deny(errno unix.Errno) unix.SockFilter { return give(unix.SECCOMP_RET_ERRNO
 // leases refuses to hold files against their other users: whoever opens or cuts a task's output would wait for it, or
 // fail.
 var leases = []unix.SockFilter{
-	equal(unix.SYS_FCNTL, 0, 4), load(offSecond), equal(unix.F_SETLEASE, 0, 1), deny(unix.EPERM), load(offCall),
+	equal(unix.SYS_FCNTL, 0, 5), load(offSecond), equal(unix.F_SETLEASE, 1, 0), equal(setDelegation, 0, 1),
+	deny(unix.EPERM), load(offCall),
 }
+
+// setDelegation is fcntl's F_SETDELEG, since Linux 6.19.
+const setDelegation = 1024 + 16

@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"os"
 	"strings"
 	"time"
 
@@ -20,23 +21,21 @@ func (k *committer) syncLater(group []*core.Effects) {
 	})
 }
 
-// stepAfter is how long a process runs before its wall clock is stepped.
-const stepAfter = 2 * time.Second
-
-// wallStep is how far this process finds the machine's wall clock stepped once it has
-// run for stepAfter: the mutation wall-step@DURATION.
-var wallStep = func() (d time.Duration) {
+// wallStep is how far this process finds the machine's wall clock stepped once there is the file stepped: the mutation
+// wall-step@DURATION@FILE.
+var wallStep, stepped = func() (d time.Duration, file string) {
 	for _, m := range mutate.All() {
 		if text, found := strings.CutPrefix(m, "wall-step@"); found {
+			text, file, _ = strings.Cut(text, "@")
 			d, _ = time.ParseDuration(text)
 		}
 	}
-	return d
+	return d, file
 }()
 
 // wallClock returns the machine's, stepped.
 func wallClock() time.Time {
-	if time.Since(processBegan) < stepAfter {
+	if _, err := os.Stat(stepped); err != nil {
 		return time.Now()
 	}
 	return time.Now().Add(wallStep)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -117,9 +119,11 @@ func TestKeysOutliveSteppedClocks(t *testing.T) {
 		return job
 	}
 	for _, step := range []time.Duration{25 * time.Hour, -25 * time.Hour} {
-		_, kill := runMutated(t, binary, site, "wall-step@"+step.String())
+		file := filepath.Join(t.TempDir(), "stepped")
+		_, kill := runMutated(t, binary, site, "wall-step@"+step.String()+"@"+file)
 		await(t, "a ready broker", func() error { return site.Ready(t.Context()) })
 		first, n := keyed("before "+step.String()), 0
+		must(t, os.WriteFile(file, nil, 0o600))
 		await(t, "a stepped clock", func() error {
 			n++
 			made := keyed(fmt.Sprintf("%d after %s", n, step))

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 	"gvisor.dev/gvisor/pkg/waiter"
@@ -21,38 +22,53 @@ const maxDatagram = 64 << 10
 // openFlow carries a task's datagrams to where it sends them. The task hears that nobody is there if it may not.
 func (n *network) openFlow(r *udp.ForwarderRequest) bool {
 	to := netip.AddrPortFrom(addressOf(r.ID().LocalAddress), r.ID().LocalPort)
-	names := to == sandbox.NameServer
-	if !names && !n.public(to.Addr()) || !enter(n.flows) {
+	if to == sandbox.NameServer {
+		return n.openNames(r)
+	}
+	if !n.public(to.Addr()) || !enter(n.flows) {
 		return false
 	}
-	var outside *net.UDPConn
-	if !names {
-		c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
-		if err != nil || sameAddress(c) {
-			leave(n.flows)
-			return false
-		}
-		outside = c
+	outside, err := dialUDP(to)
+	if err != nil {
+		leave(n.flows)
+		return false
 	}
 	var queue waiter.Queue
 	ep, refusal := r.CreateEndpoint(&queue)
-	if refusal != nil {
-		if outside != nil {
-			outside.Close()
+	if refusal != nil || sameAddress(outside) {
+		if refusal == nil {
+			ep.Close()
 		}
+		outside.Close()
 		leave(n.flows)
 		return false
 	}
 	inside := gonet.NewUDPConn(&queue, ep)
 	go func() {
 		defer leave(n.flows)
-		defer inside.Close()
-		if names {
-			n.answerFlow(inside)
-			return
-		}
 		defer outside.Close()
+		defer inside.Close()
 		exchange(inside, outside)
+	}()
+	return true
+}
+
+// openNames answers questions: each comes from a port of its own, so these flows are counted by themselves.
+func (n *network) openNames(r *udp.ForwarderRequest) bool {
+	if !enter(n.lookups) {
+		return false
+	}
+	var queue waiter.Queue
+	ep, refusal := r.CreateEndpoint(&queue)
+	if refusal != nil {
+		leave(n.lookups)
+		return false
+	}
+	inside := gonet.NewUDPConn(&queue, ep)
+	go func() {
+		defer leave(n.lookups)
+		defer inside.Close()
+		n.answerFlow(inside)
 	}()
 	return true
 }
@@ -60,7 +76,7 @@ func (n *network) openFlow(r *udp.ForwarderRequest) bool {
 // exchange carries datagrams both ways until none has come for a while.
 func exchange(inside *gonet.UDPConn, outside *net.UDPConn) {
 	done := make(chan struct{})
-	carry := func(to, from net.Conn) {
+	carry := func(to net.Conn, send func([]byte), from net.Conn) {
 		buf := make([]byte, maxDatagram)
 		for {
 			deadline := time.Now().Add(idleFlow)
@@ -71,15 +87,30 @@ func exchange(inside *gonet.UDPConn, outside *net.UDPConn) {
 			}
 			// What goes one way only is no idle flow.
 			_ = to.SetReadDeadline(deadline)
-			_, _ = to.Write(buf[:size]) // what cannot be sent is lost, as datagrams are
+			send(buf[:size])
 		}
 		to.Close()
 		from.Close()
 	}
 	go func() {
 		defer close(done)
-		carry(inside, outside)
+		carry(inside, func(b []byte) { _, _ = inside.Write(b) }, outside)
 	}()
-	carry(outside, inside)
+	carry(outside, sender(outside), inside)
 	<-done
+}
+
+// sender returns what sends a datagram at once, or loses it, as a network does: one that waited for room would have
+// what the task sends meanwhile pile up.
+func sender(c *net.UDPConn) func([]byte) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return func([]byte) {}
+	}
+	return func(b []byte) {
+		_ = raw.Write(func(fd uintptr) bool {
+			_, _ = unix.Write(int(fd), b)
+			return true
+		})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -20,6 +21,8 @@ import (
 const (
 	answerIn = 4 * time.Second // of each server
 	idleAsk  = 10 * time.Second
+	// idleNames ends a flow of questions, of which most ask once, that has all answers.
+	idleNames = time.Second
 )
 
 // resolver asks this machine's name servers what tasks want to know. Only questions pass: name servers may do more for
@@ -27,6 +30,9 @@ const (
 type resolver struct {
 	servers func() []netip.AddrPort
 }
+
+// maxQuestion is the most that one takes by datagrams, with what clients add.
+const maxQuestion = 4 << 10
 
 var errNoAnswer = errors.New("no name server has answered")
 
@@ -88,10 +94,14 @@ func askServer(network string, server netip.AddrPort, question []byte) ([]byte, 
 
 // answerFlow answers what is asked by datagrams.
 func (n *network) answerFlow(c *gonet.UDPConn) {
-	buf := make([]byte, maxDatagram)
+	buf := make([]byte, maxQuestion)
+	var open atomic.Int32 // questions without an answer
 	for {
-		_ = c.SetReadDeadline(time.Now().Add(idleAsk))
+		_ = c.SetReadDeadline(time.Now().Add(idleNames))
 		size, err := c.Read(buf)
+		if late := net.Error(nil); errors.As(err, &late) && late.Timeout() && open.Load() > 0 {
+			continue
+		}
 		if err != nil {
 			return
 		}
@@ -99,8 +109,10 @@ func (n *network) answerFlow(c *gonet.UDPConn) {
 			continue // who asks by datagrams asks again
 		}
 		question := slices.Clone(buf[:size])
+		open.Add(1)
 		go func() {
 			defer leave(n.asking)
+			defer open.Add(-1)
 			if answer, err := n.names.ask("udp", question); err == nil {
 				_, _ = c.Write(answer)
 			}
@@ -119,6 +131,9 @@ func (n *network) answerStream(c net.Conn) {
 			return
 		}
 		answer, err := n.names.ask("tcp", question)
+		if err == nil {
+			err = c.SetDeadline(time.Now().Add(idleAsk)) // however long that took
+		}
 		if err != nil || writeFramed(c, answer) != nil {
 			return
 		}

@@ -43,6 +43,10 @@ func serve(args []string) error {
 	if err := confine(args); err != nil {
 		return err
 	}
+	if nonlocal() {
+		return errors.New("this machine lets programs bind any address, so its own cannot be told from others: " +
+			"set net.ipv4.ip_nonlocal_bind to 0")
+	}
 	device, err := receiveDevice(fdSandbox)
 	if device == nil || err != nil {
 		return err // nil: the sandbox has ended before
@@ -51,7 +55,10 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	go s.run()
+	go func() {
+		s.run()
+		_ = unix.Shutdown(fdSandbox, unix.SHUT_RDWR) // without its device it ends, and is replaced with its sandbox
+	}()
 	if err = unix.Send(fdSandbox, []byte(Ready), unix.MSG_NOSIGNAL); err != nil && !errors.Is(err, unix.EPIPE) {
 		return fmt.Errorf("tell the sandbox: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -25,10 +26,15 @@ const (
 	maxOpening  = 64  // of TCP, not open yet
 	maxStreams  = 256 // of TCP
 	maxFlows    = 128 // of UDP
+	maxLookups  = 512 // flows of questions for names
 	maxAsking   = 64  // names at a time
 	maxBuffer   = 128 << 10
 	leastBuffer = 4 << 10
-	queued      = 256 // packets on their way to the sandbox
+	maxWindow   = 512 << 10 // of what the world sends, in the kernel
+	queued      = 256       // packets on their way to the sandbox
+	// Of UDP, a second and at once: what a stack holds of datagrams it counts by their contents, of which they may
+	// have none. The flows take many more than come.
+	datagrams, datagramsAtOnce = 20_000, 4_000
 )
 
 // nic is the stack's only interface.
@@ -42,7 +48,8 @@ type network struct {
 	public func(netip.Addr) bool // what may be reached
 	names  *resolver
 	// What there is of each kind; a full one lets nobody in.
-	streams, flows, asking chan struct{}
+	streams, flows, lookups, asking chan struct{}
+	datagrams                       *rate.Limiter
 }
 
 // newStack makes a stack that takes every address but for which it finds no way.
@@ -52,7 +59,10 @@ func newStack(device *os.File) (*network, error) {
 		names:   &resolver{servers: systemServers},
 		streams: make(chan struct{}, maxStreams),
 		flows:   make(chan struct{}, maxFlows),
+		lookups: make(chan struct{}, maxLookups),
 		asking:  make(chan struct{}, maxAsking),
+
+		datagrams: rate.NewLimiter(datagrams, datagramsAtOnce),
 	}
 	n.stack = stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
@@ -72,7 +82,7 @@ func newStack(device *os.File) (*network, error) {
 		return nil, fmt.Errorf("answer for all addresses: %s", err)
 	}
 	n.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}})
-	streams := tcp.NewForwarder(n.stack, 0, maxOpening, n.openStream)
+	streams := tcp.NewForwarder(n.stack, maxBuffer, maxOpening, n.openStream)
 	n.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, streams.HandlePacket)
 	flows := udp.NewForwarder(n.stack, n.openFlow)
 	n.stack.SetTransportProtocolHandler(udp.ProtocolNumber, flows.HandlePacket)
@@ -103,7 +113,8 @@ func (n *network) run() {
 		if err != nil {
 			return
 		}
-		if !ofTask(packet[:size]) {
+		proto, ok := ofTask(packet[:size])
+		if !ok || proto == unix.IPPROTO_UDP && !n.datagrams.Allow() {
 			continue
 		}
 		p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(packet[:size])})
@@ -128,13 +139,13 @@ func (n *network) send() {
 
 // ofTask reports whether it is a packet that the stack takes: TCP or UDP over IPv4, by the sandbox's own address. The
 // stack would answer echo requests itself, for whomever they were meant.
-func ofTask(packet []byte) bool {
+func ofTask(packet []byte) (proto tcpip.TransportProtocolNumber, ok bool) {
 	h := header.IPv4(packet)
 	if len(packet) < header.IPv4MinimumSize || !h.IsValid(len(packet)) {
-		return false
+		return 0, false
 	}
-	proto := h.TransportProtocol()
-	return (proto == unix.IPPROTO_TCP || proto == unix.IPPROTO_UDP) &&
+	proto = h.TransportProtocol()
+	return proto, (proto == unix.IPPROTO_TCP || proto == unix.IPPROTO_UDP) &&
 		addressOf(h.SourceAddress()) == sandbox.DeviceAddress.Addr()
 }
 

@@ -1,11 +1,14 @@
 package outbound
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
@@ -33,12 +36,15 @@ func (n *network) openStream(r *tcp.ForwarderRequest) {
 	defer leave(n.streams)
 	var outside net.Conn
 	if !names {
-		c, err := net.DialTimeout("tcp4", to.String(), dialFor)
+		d := net.Dialer{Timeout: dialFor, Control: boundBuffers}
+		c, err := d.Dial("tcp4", to.String())
+		if err == nil {
+			defer c.Close()
+		}
 		if err != nil || sameAddress(c) {
 			r.Complete(true)
 			return
 		}
-		defer c.Close()
 		outside = c
 	}
 	var queue waiter.Queue
@@ -55,29 +61,56 @@ func (n *network) openStream(r *tcp.ForwarderRequest) {
 	if names {
 		n.answerStream(inside)
 	} else {
-		join(inside, outside.(*net.TCPConn))
+		join(inner{inside, ep}, outer{outside.(*net.TCPConn)})
 	}
 	inside.Close()
 	awaitClosed(ep)
 }
 
-// halfCloser is a connection of which one direction can end.
-type halfCloser interface {
-	io.ReadWriteCloser
-	CloseWrite() error
+// boundBuffers has the kernel hold little of a connection: by itself it takes megabytes for each that nobody reads.
+func boundBuffers(_, _ string, c syscall.RawConn) (err error) {
+	cerr := c.Control(func(fd uintptr) {
+		err = errors.Join(unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP, maxWindow),
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, maxBuffer))
+	})
+	return errors.Join(cerr, err)
 }
 
-// join copies in both directions until both have ended, or one is broken.
-func join(a, b halfCloser) {
+// half is a connection of which one direction can end, or all be broken off, which the other side is told.
+type half interface {
+	io.ReadWriter
+	CloseWrite() error
+	Abort()
+}
+
+// inner is the task's part of a connection.
+type inner struct {
+	*gonet.TCPConn
+	ep tcpip.Endpoint
+}
+
+func (c inner) Abort() { c.ep.Abort() }
+
+// outer is the world's.
+type outer struct{ *net.TCPConn }
+
+func (c outer) Abort() {
+	_ = c.SetLinger(0) // fails only when closed
+	c.Close()
+}
+
+// join copies in both directions until both have ended, or one is broken: then both are, since an end that looks
+// orderly would pass half a download for a whole one.
+func join(a, b half) {
 	done := make(chan struct{})
-	carry := func(to, from halfCloser) {
+	carry := func(to, from half) {
 		_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 32<<10))
 		if err == nil {
 			err = to.CloseWrite()
 		}
 		if err != nil {
-			to.Close()
-			from.Close()
+			to.Abort()
+			from.Abort()
 		}
 	}
 	go func() {

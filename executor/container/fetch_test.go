@@ -72,6 +72,7 @@ func TestRegistryStalls(t *testing.T) {
 			cfg := config(t, engines.Start(t, kind, engines.Insecure(registry.Address)))
 			cfg.PullSilence = 3 * time.Second
 			r := open(t, cfg)
+			r.capacity(true) // a busy engine may not have answered yet
 			id := r.Begin(r.task(registry.Image()))
 			if res := r.AwaitEnd(id); res.Cause != executor.Stopped && res.Cause != executor.Vanished ||
 				!strings.Contains(res.Detail, "told nothing for 3s") {

@@ -99,7 +99,8 @@ func (w *Watch) await(wake int64) error {
 		return err
 	}
 	w.Link.Heard(from)
-	if from&FromChild != 0 { // after Heard, which may have drained a bell
+	// After Heard, which drains the bell, also one that has rung since the wait: then from does not tell it.
+	if from&FromChild != 0 || w.Bells {
 		w.reap()
 	}
 	return nil

@@ -43,6 +43,7 @@ type fakeLink struct {
 	w     *Watch
 	begun chan struct{}
 	due   func(now int64) int64
+	heard func()
 	bell  Bell
 }
 
@@ -56,6 +57,9 @@ func (l *fakeLink) Due(now int64) int64 {
 }
 
 func (l *fakeLink) Heard(from Source) {
+	if l.heard != nil {
+		l.heard()
+	}
 	if from&FromHandler != 0 && l.bell.Drain() {
 		l.w.Stop("enough")
 	}
@@ -162,5 +166,31 @@ func TestWatchFollowsTheFence(t *testing.T) {
 	}
 	if r := run(t, w); r.Cause != executor.Fenced || looks < 3 {
 		t.Errorf("ended at look %d: %+v", looks, r)
+	}
+}
+
+// TestChildEndsAfterTheWait: the clock wakes the loop, and the child's bell rings before the link drains it: a guard
+// never heard of its task's end.
+func TestChildEndsAfterTheWait(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	w, l := watched(t, "exit 3")
+	w.Bells, w.Task.Timeout = true, 20*time.Second
+	looks := 0
+	l.due = func(now int64) int64 {
+		if looks++; looks == 1 {
+			return now
+		}
+		return Never
+	}
+	l.heard = func() { // drained without a word of it
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, w.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if r := run(t, w); r.Cause != executor.Exited || r.ExitCode != 3 {
+		t.Errorf("got %+v", r)
 	}
 }

@@ -33,17 +33,12 @@ func (n *network) openFlow(r *udp.ForwarderRequest) bool {
 		leave(n.flows)
 		return false
 	}
-	var queue waiter.Queue
-	ep, refusal := r.CreateEndpoint(&queue)
-	if refusal != nil || sameAddress(outside) {
-		if refusal == nil {
-			ep.Close()
-		}
+	inside := accept(r)
+	if inside == nil {
 		outside.Close()
 		leave(n.flows)
 		return false
 	}
-	inside := gonet.NewUDPConn(&queue, ep)
 	go func() {
 		defer leave(n.flows)
 		defer outside.Close()
@@ -58,19 +53,27 @@ func (n *network) openNames(r *udp.ForwarderRequest) bool {
 	if !enter(n.lookups) {
 		return false
 	}
-	var queue waiter.Queue
-	ep, refusal := r.CreateEndpoint(&queue)
-	if refusal != nil {
+	inside := accept(r)
+	if inside == nil {
 		leave(n.lookups)
 		return false
 	}
-	inside := gonet.NewUDPConn(&queue, ep)
 	go func() {
 		defer leave(n.lookups)
 		defer inside.Close()
 		n.answerFlow(inside)
 	}()
 	return true
+}
+
+// accept returns the task's part of a flow, nil if the stack has no room for it.
+func accept(r *udp.ForwarderRequest) *gonet.UDPConn {
+	var queue waiter.Queue
+	ep, refusal := r.CreateEndpoint(&queue)
+	if refusal != nil {
+		return nil
+	}
+	return gonet.NewUDPConn(&queue, ep)
 }
 
 // exchange carries datagrams both ways until none has come for a while.

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -40,8 +41,8 @@ func own(a netip.Addr) bool {
 	if err != nil {
 		return true
 	}
-	defer c.Close()
-	return sameAddress(c)
+	c.Close()
+	return false
 }
 
 func bindable(a netip.Addr) bool {
@@ -57,25 +58,29 @@ func nonlocal() bool {
 	return bindable(netip.MustParseAddr("192.0.2.1")) && bindable(netip.MustParseAddr("192.0.2.254"))
 }
 
-// dialUDP makes a flow to one machine: the runtime allows all sockets of UDP to reach a whole network.
+var errSelf = errors.New("this machine itself")
+
+// dialUDP makes a flow to one other machine: the runtime allows all sockets of UDP to reach a whole network.
 func dialUDP(to netip.AddrPort) (*net.UDPConn, error) {
-	d := net.Dialer{Control: set(unix.SO_BROADCAST, 0)}
+	d := net.Dialer{Control: before(func(fd int) error {
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 0)
+	})}
 	c, err := d.Dial("udp4", to.String())
 	if err != nil {
 		return nil, err
 	}
+	if sameAddress(c) {
+		c.Close()
+		return nil, errSelf
+	}
 	return c.(*net.UDPConn), nil
 }
 
-// set returns what sets an option of a socket before it is connected.
-func set(option, value int) func(string, string, syscall.RawConn) error {
+// before has a dialer set options of a socket before it is connected.
+func before(set func(fd int) error) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) (err error) {
-		if cerr := c.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, value)
-		}); cerr != nil {
-			return cerr
-		}
-		return err
+		cerr := c.Control(func(fd uintptr) { err = set(int(fd)) })
+		return errors.Join(cerr, err)
 	}
 }
 

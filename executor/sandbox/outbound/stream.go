@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +35,7 @@ func (n *network) openStream(r *tcp.ForwarderRequest) {
 	defer leave(n.streams)
 	var outside net.Conn
 	if !names {
-		d := net.Dialer{Timeout: dialFor, Control: boundBuffers}
+		d := net.Dialer{Timeout: dialFor, Control: before(boundBuffers)}
 		c, err := d.Dial("tcp4", to.String())
 		if err == nil {
 			defer c.Close()
@@ -68,12 +67,9 @@ func (n *network) openStream(r *tcp.ForwarderRequest) {
 }
 
 // boundBuffers has the kernel hold little of a connection: by itself it takes megabytes for each that nobody reads.
-func boundBuffers(_, _ string, c syscall.RawConn) (err error) {
-	cerr := c.Control(func(fd uintptr) {
-		err = errors.Join(unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP, maxWindow),
-			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, maxBuffer))
-	})
-	return errors.Join(cerr, err)
+func boundBuffers(fd int) error {
+	return errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP, maxWindow),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, maxBuffer))
 }
 
 // half is a connection of which one direction can end, or all be broken off, which the other side is told.

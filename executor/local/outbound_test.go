@@ -21,8 +21,8 @@ func stranger(n uint32, owner, script string) executor.Task {
 	return task
 }
 
-// outboundHandler is one that gives strangers the world, or reports that it cannot here and says so.
-func outboundHandler(t *testing.T) (*opened, bool) {
+// outboundHandler is one that gives strangers the world, nil if it cannot here, and says so.
+func outboundHandler(t *testing.T) *opened {
 	t.Helper()
 	cfg := config(t)
 	cfg.Contain, cfg.Foreign = ContainForeign, executor.NetworkOutbound
@@ -32,12 +32,12 @@ func outboundHandler(t *testing.T) (*opened, bool) {
 		if offers != executor.NetworkNone || !strings.Contains(status, "outbound does not hold here") || !strings.Contains(status, "/dev/net/tun") {
 			t.Errorf("offers %s without the device: %s", offers, status)
 		}
-		return o, false
+		return nil
 	}
 	if offers != executor.NetworkOutbound || !strings.Contains(status, "with the world, but no private address") {
 		t.Fatalf("offers %s: %s", offers, status)
 	}
-	return o, true
+	return o
 }
 
 // said runs a task and returns what it wrote.
@@ -49,15 +49,22 @@ func (o *opened) said(task executor.Task) string {
 	return o.output(task)
 }
 
+// besideWorld returns a handler on a machine beside the world, as onMachine makes it, nil if this process is not there
+// or no network can be had.
+func besideWorld(t *testing.T, users ...int) *opened {
+	t.Helper()
+	if !onMachine(t, users...) {
+		return nil
+	}
+	makeWorld(t)
+	return outboundHandler(t)
+}
+
 // TestOutbound: a stranger's task that asks reaches the world, by names as well, and nothing else: neither the machine,
 // by any of its addresses, nor private ones, nor another task; it changes nothing of its network.
 func TestOutbound(t *testing.T) {
-	if !onMachine(t, usersHere()...) {
-		return
-	}
-	makeWorld(t)
-	o, holds := outboundHandler(t)
-	if !holds {
+	o := besideWorld(t, usersHere()...)
+	if o == nil {
 		return
 	}
 	if got := o.said(stranger(1, "site-1", "exec 3<>/dev/tcp/"+worldAddress+"/"+worldPort+" && echo reached >&3 && exec 4<&3 && "+
@@ -133,12 +140,8 @@ func hears(t *testing.T, flow net.PacketConn, port string) string {
 
 // TestOutboundCarriesMuch: a large stream arrives whole in both directions, and other tasks are not reached.
 func TestOutboundCarriesMuch(t *testing.T) {
-	if !onMachine(t, os.Getuid()) {
-		return
-	}
-	makeWorld(t)
-	o, holds := outboundHandler(t)
-	if !holds {
+	o := besideWorld(t, os.Getuid())
+	if o == nil {
 		return
 	}
 	const python = `python3 - <<'E'
@@ -179,12 +182,8 @@ E`
 // TestStackEndsWithItsSandbox: nothing is left of a network when its sandbox has ended, also if that was killed, or the
 // broker has gone; and a sandbox whose network has ended serves nobody any more.
 func TestStackEndsWithItsSandbox(t *testing.T) {
-	if !onMachine(t, os.Getuid()) {
-		return
-	}
-	makeWorld(t)
-	o, holds := outboundHandler(t)
-	if !holds {
+	o := besideWorld(t, os.Getuid())
+	if o == nil {
 		return
 	}
 	task := stranger(1, "site-1", "exit 0")

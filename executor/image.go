@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // ImageName is an image's name in full.
@@ -22,11 +23,17 @@ func (n ImageName) Repository() string { return n.repository }
 // MaxImageName bounds a name, in bytes.
 const MaxImageName = 255 + 128 + 80
 
+// form returns a regular expression that is compiled at its first use: this program is also what supervises each task,
+// and names no image there.
+func form(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
 var (
-	pathForm   = regexp.MustCompile(`^[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*$`)
-	hostForm   = regexp.MustCompile(`^(?:[A-Za-z0-9]+(?:[.-][A-Za-z0-9-]+)*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?$`)
-	tagForm    = regexp.MustCompile(`^:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
-	digestForm = regexp.MustCompile(`^(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?@sha256:[0-9a-f]{64}$`)
+	pathForm   = form(`^[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*$`)
+	hostForm   = form(`^(?:[A-Za-z0-9]+(?:[.-][A-Za-z0-9-]+)*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?$`)
+	tagForm    = form(`^:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	digestForm = form(`^(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?@sha256:[0-9a-f]{64}$`)
 )
 
 // ParseImage reads a name as engines do: without a registry it is Docker
@@ -52,8 +59,8 @@ func ParseImage(text string) (n ImageName, err error) {
 	case !strings.ContainsAny(host, ".:") && host != "localhost":
 		host, path = "docker.io", n.repository
 	}
-	if !hostForm.MatchString(host) || !pathForm.MatchString(path) || !tagForm.MatchString(n.suffix) &&
-		!digestForm.MatchString(n.suffix) {
+	if !hostForm().MatchString(host) || !pathForm().MatchString(path) || !tagForm().MatchString(n.suffix) &&
+		!digestForm().MatchString(n.suffix) {
 		return n, errors.New("not a name of an image, such as alpine:3.20 or registry.example.org/team/tool@sha256:…")
 	}
 	n.repository = host + "/" + path

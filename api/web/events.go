@@ -205,7 +205,7 @@ func (t *ticker) skip(ctx context.Context, s *stream) error {
 func drawn(list []node.Event) (string, error) {
 	var out bytes.Buffer
 	for _, e := range slices.Backward(list) { // the page has the newest first
-		if err := templates["events"].ExecuteTemplate(&out, "event", rowOfEvent(&e)); err != nil {
+		if err := templates()["events"].ExecuteTemplate(&out, "event", rowOfEvent(&e)); err != nil {
 			return "", fmt.Errorf("draw event: %w", err)
 		}
 	}

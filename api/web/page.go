@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/access"
@@ -17,8 +18,9 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates holds one set per page: each defines "title" and "body".
-var templates = func() map[string]*template.Template {
+// templates returns one set per page: each defines "title" and "body". They are parsed when the first page is asked
+// for: this program is also every command line and what supervises each task, which would pay for it at their start.
+var templates = sync.OnceValue(func() map[string]*template.Template {
 	sets := map[string]*template.Template{}
 	for _, name := range []string{
 		"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "members", "invited", "docs",
@@ -28,7 +30,7 @@ var templates = func() map[string]*template.Template {
 			"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	}
 	return sets
-}()
+})
 
 // policy lets a page load nothing but its own files: no inline script or style,
 // no other host, no frame around it.
@@ -149,7 +151,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	}
 	who := p.visitor(r)
 	var out bytes.Buffer
-	err := templates[v.template].ExecuteTemplate(&out, part, screen{
+	err := templates()[v.template].ExecuteTemplate(&out, part, screen{
 		visitor: who, Tab: tabOf(v.template), Tabs: who.tabs(), Site: p.cfg.Source.Site(), Version: p.cfg.Version,
 		Self: self(r.URL), Since: since,
 		Query: query, Now: p.cfg.Now(), outdated: p.outdated(), Data: v.data,

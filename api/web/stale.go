@@ -43,7 +43,7 @@ func (b *banner) send(s *stream) error {
 		return nil
 	}
 	var out bytes.Buffer
-	if err := templates["events"].ExecuteTemplate(&out, "stale", o); err != nil {
+	if err := templates()["events"].ExecuteTemplate(&out, "stale", o); err != nil {
 		return fmt.Errorf("draw the banner: %w", err)
 	}
 	b.shown, b.told = stale, time.Now()

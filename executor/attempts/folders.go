@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -31,20 +30,21 @@ func FirstLook(ctx context.Context, looked <-chan struct{}) error {
 	return nil
 }
 
-var identityForm = regexp.MustCompile(`^[a-z0-9]{16}$`)
+// identityLen is the length of an identity, which is of lower-case letters and digits.
+const identityLen = 16
 
 // Identity tells what a handler has made elsewhere from what others have, whatever
 // their paths are. It is made once for a directory.
 func Identity(dir string) (string, error) {
 	path := filepath.Join(dir, "id")
 	b, err := os.ReadFile(path)
-	if id := strings.TrimSpace(string(b)); err == nil && identityForm.MatchString(id) {
+	if id := strings.TrimSpace(string(b)); err == nil && len(id) == identityLen && strings.Trim(id, lowerDigits) == "" {
 		return id, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
-	id := strings.ToLower(rand.Text())[:16]
+	id := strings.ToLower(rand.Text())[:identityLen]
 	return id, WriteSynced(path, []byte(id+"\n"))
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
@@ -38,9 +39,9 @@ func (s *syncedFile) add(record []byte) error {
 
 func (s *syncedFile) close() { s.f.Close() }
 
-// forkLoop runs /bin/true n times, at most parallel at once, and returns how
-// many a second.
-func forkLoop(ctx context.Context, n, parallel int) (float64, error) {
+// forkLoop runs /bin/true n times, at most parallel at once, begun as attr says (nil: as
+// usual), and returns how many a second.
+func forkLoop(ctx context.Context, n, parallel int, attr *syscall.SysProcAttr) (float64, error) {
 	left := make(chan struct{}, n)
 	for range n {
 		left <- struct{}{}
@@ -53,7 +54,9 @@ func forkLoop(ctx context.Context, n, parallel int) (float64, error) {
 			var err error
 			for range left {
 				if err == nil {
-					err = exec.CommandContext(ctx, "/bin/true").Run()
+					cmd := exec.CommandContext(ctx, "/bin/true")
+					cmd.SysProcAttr = attr
+					err = cmd.Run()
 				}
 			}
 			errs <- err

@@ -167,7 +167,7 @@ func TestBareLimitsRun(t *testing.T) {
 	if err := bare.close(); err != nil {
 		t.Error(err)
 	}
-	if rate, err := forkLoop(t.Context(), 10, 3); err != nil || rate <= 0 {
+	if rate, err := forkLoop(t.Context(), 10, 3, nil); err != nil || rate <= 0 {
 		t.Fatalf("fork loop: %v, %v", rate, err)
 	}
 }

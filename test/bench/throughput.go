@@ -47,6 +47,9 @@ func measureThroughput(ctx context.Context, env environment, t *table) (err erro
 			err = errors.Join(err, fmt.Errorf("run %d tasks as %s: %w", shortTasks, b.name, cause))
 		}
 	}
+	if cause := measureForeign(ctx, t, fed); cause != nil {
+		err = errors.Join(err, fmt.Errorf("run %d tasks at other sites: %w", shortTasks, cause))
+	}
 	return err
 }
 
@@ -55,7 +58,7 @@ func (b bag) measure(ctx context.Context, env environment, t *table, fed *testbe
 ) error {
 	const together = siteCount * coresPerSite
 	own := ownProcessorTime()
-	forks, err := forkLoop(ctx, shortTasks, together)
+	forks, err := forkLoop(ctx, shortTasks, together, nil)
 	if err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func leastFor(ctx context.Context, env environment, bare *coordtest.BareRaft, sp
 	var wg sync.WaitGroup
 	errs := make([]error, 2+siteCount)
 	began := time.Now()
-	wg.Go(func() { _, errs[0] = forkLoop(ctx, shortTasks, siteCount*coresPerSite) })
+	wg.Go(func() { _, errs[0] = forkLoop(ctx, shortTasks, siteCount*coresPerSite, nil) })
 	wg.Go(func() {
 		errs[1] = repeat(ctx, spent.entries, func() error { return bare.Apply(make([]byte, entryBytes)) })
 	})

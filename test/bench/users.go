@@ -27,8 +27,8 @@ const mostCores = 1024
 
 var userLoads = []userLoad{
 	{"singles, 1 client", 1, "application/json", 1, 200, mostCores},
-	{"singles, 16 clients", 16, "application/json", 1, 450, mostCores},
-	{"singles, 64 clients", 64, "application/json", 1, 450, mostCores},
+	{"singles, 16 clients", 16, "application/json", 1, 240, mostCores},
+	{"singles, 64 clients", 64, "application/json", 1, 240, mostCores},
 	{"singles, 64 clients, users' held", 64, "application/json", 1, 200, 1},
 	{"NDJSON of 1000, 16 clients, users' held", 16, "application/x-ndjson", linesPerRequest, 16, 1},
 }

@@ -57,6 +57,7 @@ type brokerParts struct {
 func runBroker(ctx context.Context, cfg config.Config, invited *invitation.Invitation, version string,
 	log zerolog.Logger,
 ) error {
+	defer collectSeldom()()
 	p := brokerParts{version: version, invited: invited}
 	err := p.start(ctx, cfg, log)
 	if err == nil {

@@ -82,8 +82,8 @@ func (b *bearer) begin(ctx context.Context, l userLoad, calls int) (err error) {
 	return nil
 }
 
-// warmRounds are submitted before anything is counted: until a broker's heap was collected once, it takes each page
-// anew from the machine.
+// warmRounds are submitted before anything is counted: until a broker's heap was collected once, it asks the
+// machine for each page that it writes to.
 const warmRounds = 3
 
 func (b *bearer) count(ctx context.Context, l userLoad, calls int) (rate float64, err error) {

@@ -22,9 +22,8 @@ func measureForeign(ctx context.Context, t *table, fed *testbed.Federation) erro
 	if err != nil {
 		return fmt.Errorf("into namespaces: %w", err)
 	}
-	away := testbed.Spec{
-		Command: []string{"/bin/true"}, Count: shortTasks, Sites: &testbed.Where{Only: []string{fed.Sites[1].Name, fed.Sites[2].Name}},
-	}
+	others := &testbed.Where{Only: []string{fed.Sites[1].Name, fed.Sites[2].Name}}
+	away := testbed.Spec{Command: []string{"/bin/true"}, Count: shortTasks, Sites: others}
 	began := time.Now()
 	err = untilEnded(ctx, fed.Sites[0], func() ([]string, error) {
 		a, err := fed.Sites[0].Submit(ctx, away)

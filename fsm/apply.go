@@ -13,8 +13,10 @@ import (
 // what waits with what is free. It returns one result per command. The entry's number is one more than
 // that of the last entry, whatever it holds.
 //
-// An error means that this code does not understand the entry, or that an apply version is in force
-// that it does not know (ErrNewVersion). Then the state is unchanged and the node must stop.
+// An error means that an apply version is in force that this code does not know (ErrNewVersion), or that it was
+// handed a body of its own making that it cannot execute (ErrUnknownCommand). Then the state is unchanged and the node
+// must stop. What others had ordered is no reason to: a command that cannot be read is refused at all replicas alike,
+// and so is one that only a newer version has.
 func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	if err := s.checkVersion(); err != nil {
 		return nil, fmt.Errorf("apply entry %d: %w", s.index+1, err)
@@ -54,6 +56,19 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	return results, nil
 }
 
+// Ordered returns what Apply is to execute of an entry, of what command.DecodeBatch returned for it: nothing, if that
+// failed, since all who go by the version in force fail alike. But as long as there is no federation here, the log is
+// not one of this version, and the error is the caller's.
+func (s *clock) Ordered(b *command.Batch, unread error) (*command.Batch, error) {
+	switch {
+	case unread == nil:
+		return b, nil
+	case s.founded == 0:
+		return nil, fmt.Errorf("decode entry %d: %w", s.index+1, unread)
+	}
+	return &command.Batch{}, nil
+}
+
 // finishEntry does an entry's work after its commands, as far as the bound of steps allows. still says that the
 // entry has no commands and is the same moment as the last one; resumes says that it continues that
 // entry's match, with nothing done before.
@@ -78,7 +93,7 @@ func (s *State) finishEntry(still, resumes bool) {
 // checkKnown returns an error for a command that this version cannot execute.
 func checkKnown(c *command.Command) error {
 	switch c.Body.(type) {
-	case *command.Genesis, *command.Register, *command.Submit, *command.Offer, *command.Started,
+	case command.Unreadable, *command.Genesis, *command.Register, *command.Submit, *command.Offer, *command.Started,
 		*command.Complete, *command.Decline, *command.Cancel, *command.Usage, *command.SiteLost,
 		*command.Forget, *command.SetParams, *command.Suspect, *command.Addresses, *command.Leave,
 		*command.Bound, *command.Raise, *command.Recover, *command.Close,
@@ -110,7 +125,7 @@ func (s *clock) advanceTerm(term uint64) {
 
 // execute returns a command's result: the recorded one for a repeat, otherwise that of executing it.
 func (s *State) execute(c *command.Command, elapsed int64) command.Result {
-	if c.Validate() != nil {
+	if c.Validate() != nil || !s.allows(c.Body.Kind()) {
 		return command.Result{Code: command.OutOfRange, Index: s.index}
 	}
 	switch body := c.Body.(type) {
@@ -133,6 +148,10 @@ func (s *State) execute(c *command.Command, elapsed int64) command.Result {
 	x.record(s.epoch, c.ID.Seq, r)
 	return r
 }
+
+// allows reports whether the version in force has a kind of command. Those who know only older versions cannot read one
+// that it has not: it must leave no trace here either, not even that it was refused.
+func (s *clock) allows(k command.Kind) bool { return s.founded == 0 || k.Since() <= s.version }
 
 // dispatch executes a command of a registered site for the first time.
 func (s *State) dispatch(x *site, body command.Body) command.Result {

@@ -35,11 +35,8 @@ func (n lossCount) note() string {
 		n.orphans(), MaxOrphans)
 }
 
-// orphans executes an Orphans. Before its version is in force it is refused as a whole: no site sends it.
+// orphans executes an Orphans.
 func (s *State) orphans(x *site, c *command.Orphans) command.Result {
-	if s.version < command.OrphansVersion {
-		return command.Result{Code: command.OutOfRange}
-	}
 	return s.complete(x, (*command.Complete)(c))
 }
 

@@ -33,8 +33,7 @@ const (
 var (
 	// ErrNameTaken means that another data directory owns the site's name, or this one owns another name.
 	ErrNameTaken = errors.New("name taken")
-	// ErrUnknownCommand means that an entry holds what this version does not know. The node must stop:
-	// skipping it would make replicas differ.
+	// ErrUnknownCommand means that Apply was handed a body of a type that it does not know, which no decoder makes.
 	ErrUnknownCommand = errors.New("unknown command")
 	// ErrNewVersion means that an apply version is in force that this code does not know. The node must
 	// stop: it would compute another state.

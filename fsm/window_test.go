@@ -23,6 +23,39 @@ func TestUnknownCommandChangesNothing(t *testing.T) {
 	}
 }
 
+// What cannot be read is refused beside what can, and leaves nothing behind.
+func TestUnreadableCommandsAreRefused(t *testing.T) {
+	w, without := newWorld(t, params(), "a"), newWorld(t, params(), "a")
+	submit := w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
+	res := w.apply(command.Command{Body: command.Unreadable{}}, submit)
+	if res[0].Code != command.OutOfRange || res[1].Code != command.OK {
+		t.Errorf("%+v", res)
+	}
+	without.apply(without.cmd("a", &command.Submit{Jobs: []command.JobSpec{without.job("a", 1)}}))
+	if w.s.Hash() != without.s.Hash() {
+		t.Error("it changed the state")
+	}
+}
+
+// Who knows only version 1 cannot read an Orphans; who knows more refuses it as long as version 1 is in force. Both
+// have the same state then: not even the command's number is remembered.
+func TestCommandsOfANewerVersionLeaveNoTrace(t *testing.T) {
+	newer, older := newWorld(t, params(), "a"), newWorld(t, params(), "a")
+	ref := command.AttemptRef{Job: command.JobID{Site: "a", Num: 1}, Attempt: 1, Token: 1}
+	body := &command.Orphans{Attempts: []command.Ended{{AttemptRef: ref, Outcome: command.Orphaned, Ran: true}}}
+	of := newer.cmd("a", body)
+	if res := newer.apply(of); res[0].Code != command.OutOfRange {
+		t.Errorf("%+v", res)
+	}
+	older.apply(command.Command{Body: command.Unreadable{}})
+	if newer.s.Hash() != older.s.Hash() {
+		t.Error("those who can read it have another state than those who cannot")
+	}
+	newer.must("a", &command.Raise{Version: command.OrphansVersion})
+	newer.apply()
+	newer.must("a", body)
+}
+
 func TestCommandsBeforeGenesis(t *testing.T) {
 	w := &world{
 		t: t, s: New(), seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{},

@@ -52,3 +52,14 @@ func (c *Command) Validate() error {
 	}
 	return fmt.Errorf("%w: a command has no body that can be encoded: %T", ErrOutOfBounds, c.Body)
 }
+
+// Unreadable stands for what an entry holds and this version cannot read. Nobody can propose it, and it is refused.
+type Unreadable struct{}
+
+// Kind implements Body: it has none.
+func (Unreadable) Kind() Kind { return 0 }
+
+// Validate refuses it.
+func (Unreadable) Validate() error {
+	return fmt.Errorf("%w: the command cannot be read", ErrOutOfBounds)
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/signature"
 )
 
-// Errors of decoding. Each stops the node if a replicated entry causes it, and refuses a command that
-// a member sends.
+// Errors of decoding. They refuse a command that a member sends, and what they say of an entry is refused by every
+// replica alike.
 var (
 	// ErrFormat means that the bytes are not the encoding of a batch or command, or hold a value out
 	// of bounds (then ErrOutOfBounds is wrapped too). The text names the byte and the reason.
@@ -21,7 +21,8 @@ var (
 )
 
 // DecodeBatch reads what Batch.Append or AppendBatch wrote, and nothing else: encoding the result gives
-// the same bytes. Errors: ErrFormat, ErrUnknownKind, ErrVersion.
+// the same bytes. A command that cannot be read, of a kind that is not known or malformed, is an Unreadable in the
+// result: each stands behind its length, so those behind it are read all the same. Errors: ErrFormat, ErrVersion.
 //
 // Payloads alias data, which must stay unmodified while they are used.
 func DecodeBatch(data []byte) (*Batch, error) {
@@ -38,7 +39,7 @@ func DecodeBatch(data []byte) (*Batch, error) {
 	r := reader{data: data, end: len(data)}
 	r.uint("format", Format)
 	b := &Batch{Term: r.uint("term", math.MaxUint64), Elapsed: r.int("elapsed")}
-	b.Commands = list(&r, "commands", MaxCommands, minCommand, (*reader).command)
+	b.Commands = list(&r, "commands", MaxCommands, minCommand, (*reader).ordered)
 	if r.pos != r.end {
 		r.fail(nil, "%d bytes after the last command", r.end-r.pos)
 	}
@@ -73,8 +74,28 @@ const (
 	minNice    = 2
 )
 
-func (r *reader) command(c *Command) {
+// ordered reads a command of an entry, and passes over one that it cannot read. So nobody who has a command ordered
+// stops those who apply it, and what is of a newer version is refused by older and newer members alike.
+func (r *reader) ordered(c *Command) {
 	n := r.count("command's length", MaxCommand, 1)
+	if r.err != nil {
+		return
+	}
+	after, outer := r.pos+n, r.end
+	if r.contents(c, n); r.err != nil {
+		*c = Command{Body: Unreadable{}}
+		r.pos, r.end, r.err = after, outer, nil
+	}
+}
+
+func (r *reader) command(c *Command) {
+	if n := r.count("command's length", MaxCommand, 1); r.err == nil {
+		r.contents(c, n)
+	}
+}
+
+// contents reads what stands behind a command's length.
+func (r *reader) contents(c *Command, n int) {
 	start, outer := r.pos, r.end
 	r.end = r.pos + n
 	kind := r.uint("kind", math.MaxUint64)

@@ -39,9 +39,10 @@ var (
 // Machine is the replicated state machine as a backend drives it: one call at
 // a time, in entry order.
 type Machine interface {
-	// Apply executes one encoded command.Batch and returns its commands' results.
-	// An error means that the entry cannot be understood: the backend stops
-	// the node and never skips the entry.
+	// Apply executes one encoded command.Batch and returns its commands' results: none if
+	// all members refuse the entry alike. An error means that this member cannot go on,
+	// since the others go by rules that it does not know: the backend stops the node and
+	// never skips the entry.
 	Apply(entry []byte) ([]command.Result, error)
 	// Snapshot returns a point-in-time copy quickly; Write runs beside Apply.
 	Snapshot() (Snapshot, error)

@@ -74,12 +74,13 @@ func (r *Replica) Dated(at time.Time) {
 
 // Apply implements coord.Machine.
 func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
-	batch, err := command.DecodeBatch(entry)
-	if err != nil {
-		return nil, fmt.Errorf("decode entry %d: %w", r.Index()+1, err)
-	}
+	batch, unread := command.DecodeBatch(entry)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	batch, err := r.state.Ordered(batch, unread)
+	if err != nil {
+		return nil, err
+	}
 	before := r.state.Time()
 	results, err := r.state.Apply(batch)
 	if err != nil {

@@ -21,12 +21,13 @@ var _ coord.Machine = (*stateMachine)(nil)
 
 // Apply implements coord.Machine.
 func (m *stateMachine) Apply(entry []byte) ([]command.Result, error) {
-	b, err := command.DecodeBatch(entry)
-	if err != nil {
-		return nil, fmt.Errorf("decode batch: %w", err)
-	}
+	b, unread := command.DecodeBatch(entry)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	b, err := m.s.Ordered(b, unread)
+	if err != nil {
+		return nil, err
+	}
 	return m.s.Apply(b)
 }
 
@@ -78,8 +79,8 @@ func (m *stateMachine) Admit(site string, node [16]byte) error {
 	return m.s.Admit(site, node)
 }
 
-// hash returns the state's at its index.
-func (m *stateMachine) hash() (uint64, [32]byte) {
+// Hash returns the state's at its index.
+func (m *stateMachine) Hash() (uint64, [32]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.s.Index(), m.s.Hash()
@@ -169,7 +170,7 @@ func equalStates(t *testing.T, g *group, states map[string]*stateMachine) {
 			}
 		}
 		for _, s := range states {
-			i, h := s.hash()
+			i, h := s.Hash()
 			if hashes[i] == nil {
 				hashes[i] = map[[32]byte]bool{}
 			}

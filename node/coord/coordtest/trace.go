@@ -73,7 +73,7 @@ func (s *TraceState) Check(t *testing.T) {
 			t.Fatalf("entry %d of the trace: %v", i+1, err)
 		}
 	}
-	index, hash := s.hash()
+	index, hash := s.Hash()
 	if index != want.Index() || hash != want.Hash() {
 		t.Errorf("entry %d has hash %x; by itself entry %d has %x", index, hash, want.Index(), want.Hash())
 	}

@@ -17,10 +17,11 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
-// errVoid answers an entry whose stamp is of another term than raft's: its leader
-// lost and regained the leadership between stamping and appending. Every member
-// sees the same two numbers and skips it, so that stamped terms never go back.
-var errVoid = errors.New("entry stamped in another term")
+// errVoid answers an entry whose stamp is of another term than raft's, since its leader
+// lost and regained the leadership between stamping and appending, or that has none that
+// can be read, which no leader of this program writes. Every member sees the same bytes
+// and skips it, so that stamped terms never go back.
+var errVoid = errors.New("entry stamped in another term, or not at all")
 
 // callSettler is told what was executed: relay.Calls.
 type callSettler interface {
@@ -90,10 +91,7 @@ func (m *machine) apply(l *raft.Log) error {
 	if m.broken != nil {
 		return m.broken
 	}
-	if err := relay.ParseHeader(l.Extensions, &m.header); err != nil {
-		return m.stop(l, err)
-	}
-	if m.header.Term != l.Term {
+	if err := relay.ParseHeader(l.Extensions, &m.header); err != nil || m.header.Term != l.Term {
 		return errVoid
 	}
 	if d, ok := m.m.(coord.Dated); ok {
@@ -103,11 +101,8 @@ func (m *machine) apply(l *raft.Log) error {
 	if err != nil {
 		return m.stop(l, err)
 	}
-	if n := m.header.Commands(); n != len(results) {
-		return m.stop(l, fmt.Errorf("%w: %d commands, %d results", relay.ErrHeader, n, len(results)))
-	}
 	m.index.Store(m.m.Index())
-	m.calls.Applied(&m.header, results)
+	m.calls.Applied(m.header.Of(results), results)
 	if coord.HasWork(m.m) {
 		m.calls.RequestEntry()
 	}

@@ -6,7 +6,9 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -36,19 +38,53 @@ func TestVoidEntry(t *testing.T) {
 	}
 }
 
-// After an entry that is not understood nothing more is applied.
+// A leader that writes what nobody can read stops nobody: an entry without a header is skipped, and one whose header
+// counts wrongly is applied as nobody's calls.
+func TestForgedHeader(t *testing.T) {
+	begun := make(chan struct{})
+	close(begun)
+	record := coordtest.NewMachine()
+	m := &machine{
+		m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {},
+		fail: func(err error) { t.Error(err) },
+	}
+	entry := command.AppendBatch(nil, 1, 0, nil)
+	err, _ := m.Apply(&raft.Log{Index: 2, Term: 1, Data: entry}).(error)
+	if !errors.Is(err, errVoid) || record.Index() != 0 {
+		t.Errorf("without a header: %v, entry number %d", err, record.Index())
+	}
+	calls := relay.NoCalls(1, 7)
+	r := m.Apply(&raft.Log{Index: 3, Term: 1, Data: entry, Extensions: calls.Append(nil)})
+	if r != nil || record.Index() != 1 || m.position.Now() != 3 {
+		t.Errorf("with seven commands too many: %v, entry number %d, position %d", r, record.Index(), m.position.Now())
+	}
+	if of := calls.Of(nil); of.Commands() != 0 || of.Term != 1 {
+		t.Errorf("whose calls they are: %+v", of)
+	}
+}
+
+// outdated is a machine that cannot go on.
+type outdated struct{ coord.Machine }
+
+func (outdated) Apply([]byte) ([]command.Result, error) { return nil, fsm.ErrNewVersion }
+
+// After an entry at which the machine cannot go on nothing more is applied.
 func TestBrokenMachine(t *testing.T) {
 	begun := make(chan struct{})
 	close(begun)
 	record := coordtest.NewMachine()
 	fails := 0
-	m := &machine{m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(error) { fails++ }}
+	m := &machine{
+		m: outdated{record}, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(error) { fails++ },
+	}
 	h := relay.Header{Term: 1}
-	good := &raft.Log{Index: 3, Term: 1, Data: command.AppendBatch(nil, 1, 0, nil), Extensions: h.Append(nil)}
-	for _, l := range []*raft.Log{{Index: 2, Term: 1, Data: good.Data}, good} {
-		if err, _ := m.Apply(l).(error); err == nil {
-			t.Errorf("entry %d was applied", l.Index)
-		}
+	good := &raft.Log{Index: 2, Term: 1, Data: command.AppendBatch(nil, 1, 0, nil), Extensions: h.Append(nil)}
+	if err, _ := m.Apply(good).(error); !errors.Is(err, fsm.ErrNewVersion) {
+		t.Errorf("the machine goes on: %v", err)
+	}
+	m.m, good.Index = record, 3
+	if err, _ := m.Apply(good).(error); err == nil {
+		t.Error("entry 3 was applied")
 	}
 	if record.Index() != 0 || m.position.Now() != 0 || fails == 0 {
 		t.Errorf("entry number %d, position %d, %d failures", record.Index(), m.position.Now(), fails)

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Beside the encoded command.Batch of an entry stands a header
@@ -55,6 +57,16 @@ func (h *Header) Commands() (n int) {
 		n += c.commands
 	}
 	return n
+}
+
+// Of returns the header of an entry of which the state has made these results: of no calls, if the header says of
+// another number of commands than there are. A leader that wrote it so stops nobody: whose calls are in the entry finds
+// them by their commands' ids, or sends them again.
+func (h *Header) Of(results []command.Result) *Header {
+	if h.Commands() == len(results) {
+		return h
+	}
+	return &Header{Term: h.Term}
 }
 
 // ParseHeader reads what Append wrote. into is reused.

@@ -26,7 +26,7 @@ func (m *machine) apply(n uint64, e *tree.Entry, calls *relay.Calls) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := relay.ParseHeader(e.Header, &m.header); err != nil {
-		return err
+		m.header = relay.Header{} // it is in the order all the same
 	}
 	if d, ok := m.m.(coord.Dated); ok {
 		d.Dated(e.At)
@@ -35,14 +35,12 @@ func (m *machine) apply(n uint64, e *tree.Entry, calls *relay.Calls) error {
 	switch {
 	case err != nil:
 		return err
-	case len(results) != m.header.Commands():
-		return fmt.Errorf("%w: %d commands, %d results", relay.ErrHeader, m.header.Commands(), len(results))
 	case m.m.Index() != n:
 		return fmt.Errorf("it made the state's entry number %d: %w", m.m.Index(), errOrder)
 	}
 	m.grown.Add(int64(len(e.Batch)))
 	if calls != nil { // none at an export
-		calls.Applied(&m.header, results)
+		calls.Applied(m.header.Of(results), results)
 		if coord.HasWork(m.m) {
 			calls.RequestEntry()
 		}

@@ -198,7 +198,9 @@ type Status struct {
 	Incarnation uint64
 	Estimates   Calibration // of starts, this broker's own
 	Compared    Comparison
-	Outputs     executor.OutputStats // of ended attempts, that this site keeps
+	// LogTimeAhead is how far the log's time, which leaders stamp, has run ahead of this machine's clock.
+	LogTimeAhead time.Duration
+	Outputs      executor.OutputStats // of ended attempts, that this site keeps
 }
 
 // HandlerStatus is one handler's line for people. Trouble says which of its machines

@@ -99,6 +99,7 @@ type Broker struct {
 	disk       *diskspace.Watch
 	journal    *journalWatch
 	estimates  *estimateKeeper
+	logTime    logTime
 	leaseUntil atomic.Int64 // CLOCK_BOOTTIME, as last granted
 	created    time.Time
 

@@ -48,6 +48,7 @@ func (b *Broker) renew(t node.Timing) bool {
 		return false
 	}
 	b.contact.confirm(sent)
+	b.checkLogTime(sent)
 	until := sent + int64(t.Lease)
 	ok := b.post(core.LeaseEvent{Incarnation: incarnation, Until: until, Reserve: int64(t.Grace + node.KillReserve)})
 	b.leaseUntil.Store(until)

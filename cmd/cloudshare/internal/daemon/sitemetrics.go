@@ -28,6 +28,7 @@ var (
 	comparedDesc     = prometheus.NewDesc("cloudshare_replica_compared_entry", "Newest log entry at which this broker's state was compared with another one's, 0 = none yet.", nil, nil)
 	comparedAgeDesc  = prometheus.NewDesc("cloudshare_replica_compared_age_seconds", "Time since this broker's state was compared with another one's; 0 while there is nobody to compare with.", nil, nil)
 	differsDesc      = prometheus.NewDesc("cloudshare_replica_differs", "For each site compared with: 1 if its state was another one than this broker's when they were compared last, else 0.", []string{"with"}, nil)
+	logTimeDesc      = prometheus.NewDesc("cloudshare_log_time_ahead_seconds", "How far the federation's time, which the leader stamps, has run ahead of this machine's clock.", nil, nil)
 	quotaUsedDesc    = prometheus.NewDesc("cloudshare_quota_used", "What this site uses of its quotas; `cloudshare quota` says what each counts.", []string{"quota"}, nil)
 	quotaLimitDesc   = prometheus.NewDesc("cloudshare_quota_limit", "How much this site may use by its quotas.", []string{"quota"}, nil)
 	handlerCoresDesc = prometheus.NewDesc("cloudshare_handler_cores", "Cores that a handler has; 0 while what it works on is away.", []string{"handler"}, nil)
@@ -37,7 +38,7 @@ var (
 func (c siteCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		readyDesc, leadKnownDesc, sitesDesc, votersDesc, queueDesc, siteCoresDesc,
-		quotaUsedDesc, quotaLimitDesc, handlerCoresDesc, comparedDesc, comparedAgeDesc, differsDesc,
+		quotaUsedDesc, quotaLimitDesc, handlerCoresDesc, comparedDesc, comparedAgeDesc, differsDesc, logTimeDesc,
 	} {
 		out <- d
 	}
@@ -59,6 +60,7 @@ func (c siteCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(comparedDesc, float64(status.Compared.Entry))
 	gauge(comparedAgeDesc, status.Compared.Age.Seconds())
+	gauge(logTimeDesc, status.LogTimeAhead.Seconds())
 	gauge(differsDesc, 0, status.Site) // from itself never: the metric is there from the start
 	for _, site := range status.Compared.With {
 		gauge(differsDesc, 0, site)

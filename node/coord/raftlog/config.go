@@ -105,6 +105,7 @@ type timing struct {
 	drain                      time.Duration // Close waits so long for raft's futures
 	stall, hang                time.Duration // a write under way: the leadership is handed over, the member fails
 	slow                       time.Duration // the leader's disk is much slower than a voter's: it is handed over
+	turn                       time.Duration // a leader leads so long, and hands over then
 	slots                      int           // entries in flight
 	gather                     int           // commands that do not wait for the entry in flight
 	rest                       time.Duration // between an entry and the next one of reports only
@@ -133,7 +134,7 @@ func timingOf(p Profile) timing {
 		promote: 500 * time.Millisecond,
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
 		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second,
-		slow: 4 * time.Second, slots: 4, gather: 256, rest: 2 * time.Millisecond, maxAppend: 64,
+		slow: 4 * time.Second, turn: time.Hour, slots: 4, gather: 256, rest: 2 * time.Millisecond, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
 		compare: 5 * time.Second,
 	}

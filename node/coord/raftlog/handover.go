@@ -16,9 +16,10 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
-// A leader hands the leadership over by itself for two reasons: its broker says that
-// it should not lead (SetUnfit), and its disk is much slower than that of a voter.
-// Both are bounded (facade.Limits), and the voter is asked first.
+// A leader hands the leadership over by itself for three reasons: its broker says that
+// it should not lead (SetUnfit), its disk is much slower than that of a voter, and it
+// has led for a turn (turn.go). All are bounded (facade.Limits), and the voter is asked
+// first.
 
 // reason of a handover, as metrics call it.
 type reason string
@@ -26,6 +27,7 @@ type reason string
 const (
 	reasonUnfit reason = "unfit"
 	reasonDisk  reason = "slow_disk"
+	reasonTurn  reason = "turn"
 )
 
 // diskLimits are low: a slow disk costs time, and nothing else.
@@ -35,7 +37,9 @@ var diskLimits = facade.Limits{First: 30 * time.Second, Longest: 10 * time.Minut
 type handoverCounts map[reason]*facade.Attempts
 
 func newHandoverCounts() handoverCounts {
-	return handoverCounts{reasonUnfit: {Limits: facade.UnfitLimits}, reasonDisk: {Limits: diskLimits}}
+	return handoverCounts{
+		reasonUnfit: {Limits: facade.UnfitLimits}, reasonDisk: {Limits: diskLimits}, reasonTurn: {Limits: facade.UnfitLimits},
+	}
 }
 
 // voterDisk is another voter as the leader sees it.
@@ -100,6 +104,7 @@ type handoverTracker struct {
 	before uint64         // commit index at the look before; 0 = none in this term
 	slow   time.Time      // since when the disk is slow; zero = it is not
 	asked  time.Time      // when voters were last asked whether they are fit
+	turn   time.Time      // since when this member's turn lasts; zero = it does not lead
 	said   relay.Reminder // that none is
 }
 
@@ -122,7 +127,7 @@ type leadership struct {
 // leadOrHandOver looks whether this member should go on leading.
 func (ld *leadership) leadOrHandOver(ctx context.Context, h *handoverTracker) {
 	if !ld.member.Calls.Leads() {
-		h.before, h.slow = 0, time.Time{}
+		h.before, h.slow, h.turn = 0, time.Time{}, time.Time{}
 		return
 	}
 	now, commit := time.Now(), ld.raft.CommitIndex()
@@ -136,6 +141,7 @@ func (ld *leadership) leadOrHandOver(ctx context.Context, h *handoverTracker) {
 		return
 	}
 	ld.handOverSlow(ctx, h, others, now)
+	ld.handOverByTurn(ctx, h, others, now)
 }
 
 // otherVoters returns the voters beside this one, as this leader sees them.

@@ -76,7 +76,7 @@ var (
 	logSyncDesc = prometheus.NewDesc("cloudshare_log_sync_seconds",
 		"Median time of recent syncs of the log's entries: this broker's own and, at the leader, each other voter's with its way there and back.", []string{"member"}, nil)
 	handOverDesc = prometheus.NewDesc("cloudshare_handovers_total",
-		"Times that this broker, as the leader, handed over by itself: unfit (not registered), or slow_disk.", []string{"reason"}, nil)
+		"Times that this broker, as the leader, handed over by itself: unfit (not registered), slow_disk, or turn (it had led for an hour).", []string{"reason"}, nil)
 )
 
 // newRegistry has every metric of a broker; METRICS.md lists them.

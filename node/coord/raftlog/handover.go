@@ -38,7 +38,8 @@ type handoverCounts map[reason]*facade.Attempts
 
 func newHandoverCounts() handoverCounts {
 	return handoverCounts{
-		reasonUnfit: {Limits: facade.UnfitLimits}, reasonDisk: {Limits: diskLimits}, reasonTurn: {Limits: facade.UnfitLimits},
+		reasonUnfit: {Limits: facade.UnfitLimits}, reasonDisk: {Limits: diskLimits},
+		reasonTurn: {Limits: facade.UnfitLimits},
 	}
 }
 

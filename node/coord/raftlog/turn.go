@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// handOverByTurn gives the leadership away once it has lasted a turn: to the voter whose name follows this member's, or
-// to the next one that would lead. The leader is one of the rivals: it sees what others propose before it is ordered, and
-// orders its own calls among them. So what a member gains by that is bounded by its turn, and all have their turns.
+// handOverByTurn gives the leadership away once it has lasted a turn: to the voter whose name follows this member's,
+// or to the next one that would lead. The leader is one of the rivals: it sees what others propose before it is
+// ordered, and orders its own calls among them. So what a member gains by that is bounded by its turn, and all have
+// their turns.
 func (ld *leadership) handOverByTurn(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
 	if h.turn.IsZero() {
 		h.turn = now

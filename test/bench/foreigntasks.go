@@ -26,8 +26,8 @@ func measureForeign(ctx context.Context, t *table, fed *testbed.Federation) erro
 	away := testbed.Spec{Command: []string{"/bin/true"}, Count: shortTasks, Sites: others}
 	began := time.Now()
 	err = untilEnded(ctx, fed.Sites[0], func() ([]string, error) {
-		a, err := fed.Sites[0].Submit(ctx, away)
-		return []string{a.ID}, err
+		a, cause := fed.Sites[0].Submit(ctx, away)
+		return []string{a.ID}, cause
 	})
 	if err != nil {
 		return err

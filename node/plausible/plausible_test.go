@@ -152,9 +152,53 @@ func TestOutagesExcuse(t *testing.T) {
 func TestOldCountsFade(t *testing.T) {
 	w := begunAt(t, time.Unix(1, 0))
 	w.Observe(ended("a", "b", 1, 1000, 0))
+	w.Observe(ended("a", "a", 2, 1000, 0))
+	w.close(command.JobID{Site: "a", Num: 1}, 0)
 	w.nowMs += HalfLife.Milliseconds()
-	if s := w.View().Sites[0]; math.Abs(s.Runs-0.5) > 1e-9 {
-		t.Errorf("a run is %g after a half-life", s.Runs)
+	if s := w.View().Sites[0]; math.Abs(s.Runs-0.5) > 1e-9 || math.Abs(s.Slowness.Tasks-0.5) > 1e-9 {
+		t.Errorf("a run is %g, and %g in the comparison, after a half-life", s.Runs, s.Slowness.Tasks)
+	}
+}
+
+// TestABrokerThatHadNotHeardExcusesNoLaterOutage twice: log time that comes after all was not lost, so the outage that
+// follows counts whole.
+func TestABrokerThatHadNotHeardExcusesNoLaterOutage(t *testing.T) {
+	var c clock
+	at := func(ms, realMs int64) { c.sample(ms, time.UnixMilli(1_000_000+realMs), 0) }
+	at(0, 0)
+	at(0, 60_000)      // it hears nothing for a minute
+	at(60_000, 60_000) // and then all at once
+	at(60_000, 90_000) // an outage of half a minute
+	if got, want := c.allowed(60_000, 60_000), int64(leastSlackMs+30_000); got != want {
+		t.Errorf("%d ms are allowed, want %d", got, want)
+	}
+	for i := range int64(2 * maxStalls) {
+		at(60_001+i, 93_000+i*3000)
+	}
+	if len(c.stalls) > maxStalls {
+		t.Errorf("%d outages are kept", len(c.stalls))
+	}
+}
+
+// TestAllSitesAreAskedInTurn, however many they are.
+func TestAllSitesAreAskedInTurn(t *testing.T) {
+	for _, n := range []int{1, maxAsked, maxAsked + 1, 5*maxAsked + 7} {
+		w, asked := New(), map[int]bool{}
+		for range n/maxAsked + 1 {
+			before := len(asked)
+			for i := range n {
+				if w.asks(i, n) {
+					asked[i] = true
+				}
+			}
+			if len(asked)-before > maxAsked {
+				t.Errorf("of %d sites %d are asked at once", n, len(asked)-before)
+			}
+			w.turn += maxAsked
+		}
+		if len(asked) != n {
+			t.Errorf("of %d sites %d were asked in a round", n, len(asked))
+		}
 	}
 }
 

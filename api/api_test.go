@@ -98,6 +98,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/v1/quota?all=true", "", "", nil},
 		{"GET", "/v1/quota?all=some", "", "", nil},
 		{"GET", "/v1/ledger", "", "", nil},
+		{"GET", "/v1/plausibility", "", "", nil},
 		{"GET", "/v1/status", "", "", nil},
 		{"GET", "/v1/status?hash=false", "", "", nil},
 		{"GET", "/v1/policy", "", "", nil},

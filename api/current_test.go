@@ -14,7 +14,7 @@ func TestStateThatIsNotKnownYet(t *testing.T) {
 	f.outdated = fmt.Errorf("%w: no quorum was found", node.ErrNotReady)
 	s := newServer(f)
 	for path, want := range map[string]int{
-		"/v1/jobs": 503, "/v1/sites": 503, "/v1/queue": 503, "/v1/quota": 503, "/v1/ledger": 503, "/v1/policy": 503, "/v1/status": 200, "/livez": 200,
+		"/v1/jobs": 503, "/v1/sites": 503, "/v1/queue": 503, "/v1/quota": 503, "/v1/ledger": 503, "/v1/plausibility": 503, "/v1/policy": 503, "/v1/status": 200, "/livez": 200,
 	} {
 		w := ask(s, "GET", path, "", "")
 		if w.Code != want || (want == 503) != (w.Header().Get("Retry-After") != "") {

@@ -263,6 +263,21 @@ func (f *fakeBroker) Sites() []node.Site {
 	}, Voter: true}}
 }
 
+func (f *fakeBroker) Plausibility() node.Plausibility {
+	return node.Plausibility{
+		Since: time.Date(2026, 11, 22, 10, 0, 0, 5, time.UTC), HalfLife: time.Hour,
+		Sites: []node.SitePlausibility{
+			{Site: "site-1", Runs: 1.99999, Ran: 0.5},
+			{
+				Site: "site-2", Runs: 30.5, Beyond: 3, Excess: 90 * time.Second, Declined: 12, Unstarted: 1,
+				Lent: 96, Ran: 2, Idle: 1,
+				Slowness: node.Slowness{Tasks: 30, Elsewhere: 50, Jobs: 4, Owners: 2, Factor: 2.0004, AtLeast: 1.6},
+				Notes:    []string{"tasks took 2.0 times as long"},
+			},
+		},
+	}
+}
+
 func (f *fakeBroker) Queue() []fsm.QueueView {
 	return []fsm.QueueView{{Site: "site-1", Waiting: 3, MilliCPU: 3000, OldestMs: 5, Priority: "-12"}}
 }

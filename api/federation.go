@@ -63,6 +63,10 @@ func (f *federation) registerReads() {
 		reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.Ledger], error) {
 			return &reads.Answer[wire.Ledger]{Body: form.Ledger(f.broker.Ledger())}, nil
 		}))
+	reads.Read(f.api, f.reads, "plausibility", "/v1/plausibility", "What stands out of what sites report and nobody can prove, as this broker has seen it since its start",
+		reads.Current(f.broker, func(_ context.Context, _ *reads.FreshQuery) (*reads.Answer[wire.Plausibility], error) {
+			return &reads.Answer[wire.Plausibility]{Body: form.Plausibility(f.broker.Plausibility())}, nil
+		}))
 	reads.Read(f.api, f.reads, "policy", "/v1/policy", "The federation's policy",
 		reads.Current(f.broker, func(_ context.Context, _ *reads.FreshQuery) (*reads.Answer[wire.Policy], error) {
 			return &reads.Answer[wire.Policy]{Body: f.policy()}, nil

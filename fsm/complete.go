@@ -50,7 +50,7 @@ func (s *lifecycle) finish(slot uint64, e *command.Ended) {
 	if e.Outcome != command.Lost {
 		owner := s.sites[s.jobs.Get(a.seq).owner]
 		s.charge(owner, s.sites[a.site], a.weight, s.quanta(start), s.quanta(end), s.quanta(a.queuedMs))
-		s.charged = end - start
+		s.charged, s.beyond = end-start, max(0, e.DelayMs+e.RunMs-(s.time-a.assignedMs))
 		if a.startedMs >= 0 || e.Ran || e.RunMs > 0 {
 			r.startedMs, r.endedMs = start, end
 			if j := s.mutJob(a.seq); j.startedMs < 0 || start < j.startedMs {
@@ -60,7 +60,7 @@ func (s *lifecycle) finish(slot uint64, e *command.Ended) {
 	}
 	s.dropAttempt(slot)
 	s.settleTask(&a, r, e.Outcome)
-	s.charged = 0
+	s.charged, s.beyond = 0, 0
 	if e.Outcome == command.Lost {
 		s.noteNotRun(&a)
 	} else {

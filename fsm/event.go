@@ -27,7 +27,10 @@ type Event struct {
 	// QueuedMs, AssignedMs and StartedMs are log time, −1 = not yet, or never; RunMs is the run that
 	// was charged to the ledger, 0 = none.
 	QueuedMs, AssignedMs, StartedMs, RunMs int64
-	Reason                                 string
+	// BeyondMs is by how much the run that its site reported goes beyond the log time since the assignment: what was
+	// not charged of it for that reason. 0 = it fits, as with every honest site but for delays.
+	BeyondMs int64
+	Reason   string
 }
 
 // EventKind says what happened.

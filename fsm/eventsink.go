@@ -123,7 +123,8 @@ func (s *jobTable) emitRecord(kind EventKind, j *job, r *record, end Ending) {
 	e := Event{
 		Kind: kind, End: end, Job: s.idOf(j), Task: r.task, Count: 1, Attempt: r.attempt, Token: r.token,
 		Machine: r.machine, ExitCode: r.exit, Signal: r.signal, Need: j.class.Need,
-		QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs, RunMs: s.charged, Reason: r.detail,
+		QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs, RunMs: s.charged, BeyondMs: s.beyond,
+		Reason: r.detail,
 	}
 	if r.site >= 0 {
 		e.Site = s.sites[r.site].name

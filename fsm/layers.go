@@ -86,6 +86,7 @@ type attemptTable struct {
 	// Of one Apply; not part of the state.
 	events  *[]Event // nil = nobody observes
 	charged int64    // log milliseconds charged for the attempt that is being settled
+	beyond  int64    // and how many more its site reported than the log's time has
 }
 
 // jobTable is the jobs and their tasks.

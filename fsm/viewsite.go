@@ -123,6 +123,33 @@ func (s *views) WaitingFits(name string) bool {
 	})
 }
 
+// Lending is what a site lends at a moment.
+type Lending struct {
+	Site string
+	// MilliCPU are exposed, InUse of them reserved or at work for the federation.
+	MilliCPU, InUse int64
+}
+
+// Lending returns what each present site lends, by name. A suspected site lends nothing.
+func (s *views) Lending() []Lending {
+	out := make([]Lending, 0, len(s.order))
+	for _, x := range s.order {
+		if x.state == Alive && x.exposed.MilliCPU > 0 {
+			out = append(out, Lending{x.name, x.exposed.MilliCPU, x.used.MilliCPU})
+		}
+	}
+	return out
+}
+
+// WaitingWouldFit reports whether a task of another site waits that could ever run on what the site exposes. Unlike
+// with WaitingFits, tasks that the site has declined count.
+func (s *views) WaitingWouldFit(name string) bool {
+	x := s.byName[name]
+	return x != nil && slices.ContainsFunc(s.active, func(c *class) bool {
+		return x.couldRun(&c.Shape) && slices.ContainsFunc(c.lanes, func(l *lane) bool { return l.owner != x })
+	})
+}
+
 // Fits reports whether a site's exposed machines, if they were empty, could run a task of the job.
 func (s *views) Fits(name string, spec command.JobSpec) bool {
 	x, h := s.byName[name], spec.Shape()

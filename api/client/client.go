@@ -376,13 +376,14 @@ func (c *Client) Ledger(ctx context.Context) (wire.Ledger, error) {
 	return watched[wire.Ledger](ctx, c, "/v1/ledger", nil)
 }
 
+// Plausibility asks what stands out of what sites report and nobody can prove, as the broker has seen it.
+func (c *Client) Plausibility(ctx context.Context) (wire.Plausibility, error) {
+	return unwatched[wire.Plausibility](ctx, c, "/v1/plausibility")
+}
+
 // Policy asks for the federation's parameters.
 func (c *Client) Policy(ctx context.Context) (wire.Policy, error) {
-	out, res, err := get[wire.Policy](ctx, c, http.MethodGet, "/v1/policy", c.fresh.query(nil), nil, nil)
-	if err == nil {
-		c.fresh.reportStale(res.Header)
-	}
-	return out, err
+	return unwatched[wire.Policy](ctx, c, "/v1/policy")
 }
 
 // SetPolicy changes the fields given (by their JSON names) and returns all, with the motion for the change if it waits
@@ -436,6 +437,15 @@ func watched[T any](ctx context.Context, c *Client, path string, query url.Value
 	out, res, err := get[T](ctx, c, http.MethodGet, path, c.fresh.query(c.watch.query(query)), nil, nil)
 	if err == nil {
 		c.watch.recordIndexes(res.Header)
+		c.fresh.reportStale(res.Header)
+	}
+	return out, err
+}
+
+// unwatched returns a read that never blocks.
+func unwatched[T any](ctx context.Context, c *Client, path string) (T, error) {
+	out, res, err := get[T](ctx, c, http.MethodGet, path, c.fresh.query(nil), nil, nil)
+	if err == nil {
 		c.fresh.reportStale(res.Header)
 	}
 	return out, err

@@ -49,6 +49,7 @@ func TestRequests(t *testing.T) {
 		"GET /v1/queue":             func(c *Client) error { _, err := c.Queue(ctx); return err },
 		"GET /v1/quota?all=true":    func(c *Client) error { _, err := c.Quotas(ctx, true); return err },
 		"GET /v1/ledger":            func(c *Client) error { _, err := c.Ledger(ctx); return err },
+		"GET /v1/plausibility":      func(c *Client) error { _, err := c.Plausibility(ctx); return err },
 		"GET /v1/policy":            func(c *Client) error { _, err := c.Policy(ctx); return err },
 		"GET /readyz":               func(c *Client) error { return c.Ready(ctx) },
 		"GET /v1/status?hash=false": func(c *Client) error { _, err := c.Status(ctx, false); return err },

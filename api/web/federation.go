@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -18,6 +19,12 @@ type federationView struct {
 	Waiting                       uint64 // tasks
 	Use                           bar
 	Policy                        string
+	Seen                          node.Plausibility
+}
+
+// StandsOut reports whether something is said of a site.
+func (v *federationView) StandsOut() bool {
+	return slices.ContainsFunc(v.Seen.Sites, func(s node.SitePlausibility) bool { return len(s.Notes) > 0 })
 }
 
 type siteRow struct {
@@ -30,7 +37,9 @@ type siteRow struct {
 }
 
 func (p *Pages) federation(_ *http.Request, _ func(string) string) (view, error) {
-	v := federationView{Status: p.cfg.Source.Status(false), Policy: p.cfg.Source.Params().Policy}
+	v := federationView{
+		Status: p.cfg.Source.Status(false), Policy: p.cfg.Source.Params().Policy, Seen: p.cfg.Source.Plausibility(),
+	}
 	if err := p.cfg.Source.Ready(); err != nil {
 		v.Ready = err.Error()
 	}

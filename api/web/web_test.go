@@ -98,6 +98,18 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestFederationSaysWhatStandsOut: of sites of which nothing does there is no row, and before the broker looks no word.
+func TestFederationSaysWhatStandsOut(t *testing.T) {
+	b := webtest.New(3, 10)
+	const heading = "What sites report and nobody can prove"
+	wants(t, "not yet", get(t, newPages(t, b), "/"), "!"+heading)
+	b.Seen = node.Plausibility{Since: b.Now, Sites: []node.SitePlausibility{{Site: "site-1"}, {Site: "site-<2>"}}}
+	wants(t, "nothing", get(t, newPages(t, b), "/"), heading, "2026-05-04 10:30:00", "Nothing stands out.", "!site-&lt;2")
+	b.Seen.Sites[1].Notes = []string{"it ran none", "it is <slow>"}
+	wants(t, "two notes", get(t, newPages(t, b), "/"), `<th scope="row">site-&lt;2&gt;</th><td>it ran none<br>it is &lt;slow&gt;</td>`,
+		"!Nothing stands out.", `!scope="row">site-1<`)
+}
+
 // Found by review: a job that runs in part was not on the page of the queue.
 func TestQueueOfJobsThatRunInPart(t *testing.T) {
 	b := webtest.New(3, 60)

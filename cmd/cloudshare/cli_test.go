@@ -129,6 +129,8 @@ func TestCommands(t *testing.T) {
 		{"cancel site-1.1", "", 0},
 		{"sites", "", 0},
 		{"sites --machines", "", 0},
+		{"sites plausibility", "", 0},
+		{"sites plausibility -o json", "", 0},
 		{"queue", "", 0},
 		{"quota", "", 0},
 		{"quota --all", "", 0},

@@ -20,6 +20,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/estimate"
+	"github.com/cloudshare/cloudshare/node/plausible"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -158,14 +159,16 @@ func (b *Broker) compose() {
 		leases:  leases.NewTracker(time.Now, cfg.Replica.SiteState),
 	}
 	b.journal = &journalWatch{process: p, journal: cfg.Journal}
-	estimates := estimate.NewEstimator()
+	estimates, watch := estimate.NewEstimator(), plausible.New()
 	b.Reader = query.New(query.Sources{
 		Site: cfg.Site, Replica: cfg.Replica, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query,
 		Progress:  &b.runner.progress,
-		Estimates: estimates, Ctx: p.ctx, Current: b.registrar.current, Freshness: b.Freshness, Full: b.disk.Full,
+		Estimates: estimates, Plausible: watch,
+		Ctx: p.ctx, Current: b.registrar.current, Freshness: b.Freshness, Full: b.disk.Full,
 	})
 	b.estimates = &estimateKeeper{
-		process: p, replica: cfg.Replica, estimates: estimates, current: b.registrar.current, subscribe: b.Events,
+		process: p, replica: cfg.Replica, estimates: estimates, plausible: watch,
+		current: b.registrar.current, subscribe: b.Events,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/estimate"
+	"github.com/cloudshare/cloudshare/node/plausible"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
@@ -20,11 +21,12 @@ const (
 )
 
 // estimateKeeper has estimates of starts learn from the log's events, and remembers them
-// over restarts.
+// over restarts. The watch on what sites report learns beside them, since the start alone.
 type estimateKeeper struct {
 	*process
 	replica   *replica.Replica
 	estimates *estimate.Estimator
+	plausible *plausible.Watch
 	current   <-chan struct{} // closed once the state is current
 	subscribe func(node.EventID, node.EventFilter) *replica.Subscription
 	path      string // where they are kept, "" = nowhere
@@ -43,6 +45,7 @@ func (e *estimateKeeper) run() {
 	sub := e.subscribe(e.replica.Feed().Now(), node.EventFilter{Kinds: map[fsm.EventKind]bool{
 		fsm.EventJobSubmitted: true, fsm.EventTaskAssigned: true, fsm.EventTaskEnded: true,
 		fsm.EventTaskRequeued: true, fsm.EventJobEnded: true,
+		fsm.EventTaskStarted: true, fsm.EventSiteForgotten: true,
 	}})
 	e.load()
 	defer e.save()
@@ -63,11 +66,14 @@ func (e *estimateKeeper) run() {
 
 // learn takes the events that have come. Lost ones are only a little less known.
 func (e *estimateKeeper) learn(sub *replica.Subscription) {
+	// First, for it must know of an outage before it hears of the runs that went on meanwhile.
+	e.replica.View(func(s *fsm.State) { e.plausible.Sample(s, time.Now()) })
 	for {
 		events, more, err := sub.Look()
 		for i := range events {
 			if ev := &events[i]; ev.ID.Home == 0 {
 				e.estimates.Observe(&ev.Event)
+				e.plausible.Observe(&ev.Event)
 			}
 		}
 		if err == nil && more != nil {

@@ -86,6 +86,8 @@ type Federation interface {
 	Sites() []node.Site
 	Queue() []fsm.QueueView
 	Ledger() fsm.LedgerView
+	// Plausibility tells what stands out of what sites report and nobody can prove, as this broker has seen it.
+	Plausibility() node.Plausibility
 	Params() command.Params
 	// Status computes the state's hash if hash is true.
 	Status(hash bool) node.Status

@@ -27,6 +27,7 @@ type Broker struct {
 	Now      time.Time
 	SiteList []node.Site
 	Account  fsm.LedgerView
+	Seen     node.Plausibility
 	Waiting  []fsm.QueueView
 	Policy   command.Params
 	NotReady error
@@ -367,6 +368,9 @@ func (b *Broker) Queue() []fsm.QueueView { return slices.Clone(b.Waiting) }
 
 // Ledger implements web.Source.
 func (b *Broker) Ledger() fsm.LedgerView { return b.Account }
+
+// Plausibility implements web.Source.
+func (b *Broker) Plausibility() node.Plausibility { return b.Seen }
 
 // Params implements web.Source.
 func (b *Broker) Params() command.Params { return b.Policy }

@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/estimate"
+	"github.com/cloudshare/cloudshare/node/plausible"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
@@ -28,6 +29,8 @@ type Sources struct {
 	Progress *StartProgress
 	// Estimates of starts.
 	Estimates *estimate.Estimator
+	// Plausible watches what sites report.
+	Plausible *plausible.Watch
 	// Ctx ends with the broker.
 	Ctx context.Context //nolint:containedctx // the life of the broker
 	// Current is closed once the state was rebuilt since the start.
@@ -47,6 +50,7 @@ type Reader struct {
 	query     func(context.Context, func(*core.Core)) error
 	progress  *StartProgress
 	estimates *estimate.Estimator
+	plausible *plausible.Watch
 	ctx       context.Context //nolint:containedctx // the life of the broker
 	current   <-chan struct{}
 	freshness func() node.Freshness
@@ -57,7 +61,8 @@ type Reader struct {
 func New(s Sources) *Reader {
 	return &Reader{
 		site: s.Site, replica: s.Replica, log: s.Log, handlers: s.Handlers, query: s.Query, progress: s.Progress,
-		estimates: s.Estimates, ctx: s.Ctx, current: s.Current, freshness: s.Freshness, full: s.Full,
+		estimates: s.Estimates, plausible: s.Plausible,
+		ctx: s.Ctx, current: s.Current, freshness: s.Freshness, full: s.Full,
 	}
 }
 
@@ -133,3 +138,6 @@ func (rd *Reader) Site() string { return rd.site }
 
 // Calibration tells how this broker's latest estimates came out.
 func (rd *Reader) Calibration() node.Calibration { return rd.estimates.Calibration() }
+
+// Plausibility tells what stands out of what sites report and nobody can prove.
+func (rd *Reader) Plausibility() node.Plausibility { return rd.plausible.View() }

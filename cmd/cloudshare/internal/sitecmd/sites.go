@@ -36,6 +36,7 @@ func sitesCommand(a *cli.App) *cobra.Command {
 				}
 			}
 		})
+	cmd.AddCommand(a.Readable(plausibilityCommand(a)))
 	cmd.Flags().BoolVar(&machines, "machines", false, "the machines that they lend, with the labels that jobs may select by")
 	return cmd
 }

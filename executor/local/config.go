@@ -40,7 +40,7 @@ type Config struct {
 	// IO bounds what a task in a sandbox reads and writes of disks in a second, where cgroups of v2 can.
 	IO Bandwidth
 
-	cleanFor time.Duration // instead of cleanBound, in tests
+	cleanFor, strayFor time.Duration // instead of cleanBound and strayWait, in tests
 }
 
 // Validate names the first thing that cannot work.

@@ -39,6 +39,9 @@ type bandwidth struct {
 	why     string   // has is false
 	disks   []string // numbers of those that are bounded
 	unbound []string // why others are not
+	// direct is why only writes past the page cache are bounded, "" = all are: the kernel tells whose a page is by its
+	// group of memory.
+	direct string
 }
 
 // isBounding reports whether sandboxes get bounds.
@@ -88,8 +91,11 @@ func (b *bandwidth) status() string {
 		return "; sandbox.io is not enforced: " + b.why
 	}
 	s := fmt.Sprintf("; a task in a sandbox has %s of disks %s (io.max)", b.most, strings.Join(b.disks, ", "))
-	if len(b.disks) == 0 {
+	switch {
+	case len(b.disks) == 0:
 		s = "; sandbox.io is not enforced"
+	case b.direct != "" && (b.most.WriteBytes > 0 || b.most.Writes > 0):
+		s += ", but writes as it likes through the page cache: " + b.direct
 	}
 	if len(b.unbound) > 0 {
 		s += "; not bounded: " + strings.Join(b.unbound, ", ")
@@ -136,12 +142,16 @@ func (g *group) freeIO() {
 	}
 }
 
-// probe hands the io controller down to base, from the group above it, or says why not.
-func (b *bandwidth) probe(parent, base string) {
+// probe hands the io controller down to base, from the group above it, or says why not. noMemory is why base has no
+// controller of memory, nil = it has one.
+func (b *bandwidth) probe(parent, base string, noMemory error) {
 	if err := enable("io", parent, base); err != nil {
 		b.why = err.Error()
 		return
 	}
-	b.has = true
+	b.has, b.direct = true, ""
+	if noMemory != nil {
+		b.direct = noMemory.Error()
+	}
 	weigh(base)
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -57,8 +58,42 @@ func TestStatusOfBandwidth(t *testing.T) {
 	if got := some.status(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	some.direct = "no memory"
+	want = "; a task in a sandbox has wbps=4 riops=9 of disks 8:0 (io.max), but writes as it likes through the page cache: " +
+		"no memory; not bounded: /x is on nfs"
+	if got := some.status(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	reads := bandwidth{has: true, most: Bandwidth{ReadBytes: 4}, disks: []string{"8:0"}, direct: "no memory"}
+	if got := reads.status(); strings.Contains(got, "cache") {
+		t.Errorf("no write is bounded, and it says %q", got)
+	}
 	if m := parseIO(some.argument()[1]); m.most != "wbps=4 riops=9" || len(m.disks) != 1 || m.disks[0] != "8:0" {
 		t.Errorf("a supervisor reads %+v", m)
+	}
+}
+
+// TestBandwidthNeedsMemory: without the controller of memory, io.max does not hold what is written through the page
+// cache, and the status says so.
+func TestBandwidthNeedsMemory(t *testing.T) {
+	for controllers, held := range map[string]bool{"io memory pids": true, "cpu io pids": false} {
+		own := t.TempDir()
+		for _, dir := range []string{own, filepath.Join(own, "group")} {
+			err := os.MkdirAll(dir, 0o700)
+			for name, text := range map[string]string{"cgroup.controllers": controllers, "cgroup.subtree_control": ""} {
+				err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var c cgroups
+		c.probeV2(own, "group")
+		c.io.most, c.io.disks = Bandwidth{Writes: 5}, []string{"8:0"}
+		s := c.io.status()
+		if says := strings.Contains(s, "page cache: cgroup "+own+" has no memory controller"); says == held || !c.io.has {
+			t.Errorf("with %s: %q", controllers, s)
+		}
 	}
 }
 

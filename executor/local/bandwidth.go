@@ -6,35 +6,16 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
-
-// Bandwidth bounds what a task in a sandbox reads from and writes to a disk in a second, 0 = no bound. It holds of each
-// disk that the task reaches by itself.
-type Bandwidth struct {
-	ReadBytes, WriteBytes int64
-	Reads, Writes         int64 // operations
-}
-
-// String returns the bounds in the words of io.max, "" = there are none.
-func (b Bandwidth) String() string {
-	var words []string
-	for _, w := range []struct {
-		name string
-		most int64
-	}{{"rbps", b.ReadBytes}, {"wbps", b.WriteBytes}, {"riops", b.Reads}, {"wiops", b.Writes}} {
-		if w.most > 0 {
-			words = append(words, fmt.Sprintf("%s=%d", w.name, w.most))
-		}
-	}
-	return strings.Join(words, " ")
-}
 
 // lift is written instead of bounds to have none.
 const lift = "rbps=max wbps=max riops=max wiops=max"
 
 // bandwidth is what the site bounds of disks, and how far it can.
 type bandwidth struct {
-	most    Bandwidth
+	most    attempts.Bandwidth
 	has     bool     // groups in kill can be bounded (io.max)
 	why     string   // has is false
 	disks   []string // numbers of those that are bounded
@@ -45,23 +26,20 @@ type bandwidth struct {
 }
 
 // isBounding reports whether sandboxes get bounds.
-func (b *bandwidth) isBounding() bool { return b.has && b.most != Bandwidth{} && len(b.disks) > 0 }
+func (b *bandwidth) isBounding() bool {
+	return b.has && b.most != attempts.Bandwidth{} && len(b.disks) > 0
+}
 
 // findDisks finds the disks that tasks in sandboxes reach: of their folders, shares and programs.
 func (b *bandwidth) findDisks(cfg Config) {
-	if b.most = cfg.IO; b.most == (Bandwidth{}) {
+	if b.most = cfg.IO; b.most == (attempts.Bandwidth{}) {
 		return
 	}
-	for _, path := range slices.Concat([]string{cfg.Dir}, cfg.Sandbox.Share, []string{"/", "/usr"}) {
-		disk, err := diskOf(path)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-		case err != nil:
-			b.unbound = append(b.unbound, err.Error())
-		case !slices.Contains(b.disks, disk):
-			b.disks = append(b.disks, disk)
-		}
-	}
+	paths := slices.Concat([]string{cfg.Dir}, cfg.Sandbox.Share, []string{"/", "/usr"})
+	b.disks, b.unbound = attempts.FindDisks(slices.DeleteFunc(paths, func(path string) bool {
+		_, err := os.Stat(path)
+		return errors.Is(err, os.ErrNotExist)
+	})...)
 }
 
 // siteWeight of all tasks beside 100 of the broker's own group: where the kernel shares disks by weight, the broker's
@@ -85,7 +63,7 @@ func (b *bandwidth) argument() []string {
 // status says what of the site's bound holds, "" = it has none.
 func (b *bandwidth) status() string {
 	switch {
-	case b.most == (Bandwidth{}):
+	case b.most == (attempts.Bandwidth{}):
 		return ""
 	case !b.has:
 		return "; sandbox.io is not enforced: " + b.why

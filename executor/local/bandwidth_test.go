@@ -11,35 +11,8 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
-
-// TestDiskOf: a partition's disk is bounded, a whole device is itself, and a file system without one is named.
-func TestDiskOf(t *testing.T) {
-	devices := t.TempDir()
-	disk := filepath.Join(devices, "pci", "sda")
-	if err := os.MkdirAll(filepath.Join(disk, "sda1"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range map[string]string{"dev": "8:0\n", "sda1/dev": "8:1\n", "sda1/partition": "1\n"} {
-		if err := os.WriteFile(filepath.Join(disk, path), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for number, to := range map[string]string{"8:0": disk, "8:1": filepath.Join(disk, "sda1")} {
-		if err := os.Symlink(to, filepath.Join(devices, number)); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := wholeDisk(number, devices); err != nil || got != "8:0" {
-			t.Errorf("disk of %s: %q, %v", number, got, err)
-		}
-	}
-	if got, err := wholeDisk("8:2", devices); err == nil {
-		t.Errorf("a device that is not there is %q", got)
-	}
-	if got, err := diskOf("/proc"); err == nil || !strings.Contains(err.Error(), "/proc is on proc, which has no disk") {
-		t.Errorf("/proc: %q, %v", got, err)
-	}
-}
 
 // TestStatusOfBandwidth: a bound that does not hold is said, with the reason, and none is not.
 func TestStatusOfBandwidth(t *testing.T) {
@@ -53,7 +26,9 @@ func TestStatusOfBandwidth(t *testing.T) {
 	if s := open(t, cfg).Status(); !strings.Contains(s, "sandbox.io is not enforced: cgroups are switched off") {
 		t.Errorf("%q does not say that nothing is bounded", s)
 	}
-	some := bandwidth{has: true, most: Bandwidth{WriteBytes: 4, Reads: 9}, disks: []string{"8:0"}, unbound: []string{"/x is on nfs"}}
+	some := bandwidth{
+		has: true, most: attempts.Bandwidth{WriteBytes: 4, Reads: 9}, disks: []string{"8:0"}, unbound: []string{"/x is on nfs"},
+	}
 	want := "; a task in a sandbox has wbps=4 riops=9 of disks 8:0 (io.max); not bounded: /x is on nfs"
 	if got := some.status(); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -64,7 +39,7 @@ func TestStatusOfBandwidth(t *testing.T) {
 	if got := some.status(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	reads := bandwidth{has: true, most: Bandwidth{ReadBytes: 4}, disks: []string{"8:0"}, direct: "no memory"}
+	reads := bandwidth{has: true, most: attempts.Bandwidth{ReadBytes: 4}, disks: []string{"8:0"}, direct: "no memory"}
 	if got := reads.status(); strings.Contains(got, "cache") {
 		t.Errorf("no write is bounded, and it says %q", got)
 	}
@@ -89,7 +64,7 @@ func TestBandwidthNeedsMemory(t *testing.T) {
 		}
 		var c cgroups
 		c.probeV2(own, "group")
-		c.io.most, c.io.disks = Bandwidth{Writes: 5}, []string{"8:0"}
+		c.io.most, c.io.disks = attempts.Bandwidth{Writes: 5}, []string{"8:0"}
 		s := c.io.status()
 		if says := strings.Contains(s, "page cache: cgroup "+own+" has no memory controller"); says == held || !c.io.has {
 			t.Errorf("with %s: %q", controllers, s)
@@ -143,7 +118,7 @@ const heldBack = 2 * time.Second
 // TestBandwidthIsHeld: what a task reads and writes of the disk takes as long as its bound says, with the page cache
 // and without; its supervisor is not held back, nor is the end of a task that is stopped meanwhile.
 func TestBandwidthIsHeld(t *testing.T) {
-	o := onDisk(t, func(c *Config) { c.IO = Bandwidth{WriteBytes: 2 << 20, Reads: 40} })
+	o := onDisk(t, func(c *Config) { c.IO = attempts.Bandwidth{WriteBytes: 2 << 20, Reads: 40} })
 	if o == nil {
 		return
 	}

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/executor/local"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // TestParseIO: the words of io.max with sizes as everywhere; what is wrong is named.
 func TestParseIO(t *testing.T) {
-	for text, want := range map[string]local.Bandwidth{
+	for text, want := range map[string]attempts.Bandwidth{
 		"":                      {},
 		"wbps=50Mi":             {WriteBytes: 50 << 20},
 		"riops=900 rbps=1.5Gi":  {ReadBytes: 3 << 29, Reads: 900},

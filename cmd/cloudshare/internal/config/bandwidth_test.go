@@ -28,3 +28,13 @@ func TestParseIO(t *testing.T) {
 		}
 	}
 }
+
+// TestOneBandwidthForAll: bare commands and containers get the same bound.
+func TestOneBandwidthForAll(t *testing.T) {
+	var c Config
+	c.Sandbox.IO = "wbps=50Mi"
+	want := attempts.Bandwidth{WriteBytes: 50 << 20}
+	if bare, container := c.ForLocal().IO, c.ForContainer("").IO; bare != want || container != want {
+		t.Errorf("bare commands have %+v, containers %+v, want %+v", bare, container, want)
+	}
+}

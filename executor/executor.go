@@ -194,6 +194,13 @@ type Bounded interface {
 	Bound(t Task) (time.Duration, bool)
 }
 
+// Forewarned is a handler that hears that its broker begins to stop: well before Close, for a server that is shut down
+// before it may wait for its clients.
+type Forewarned interface {
+	// BrokerStops tells it. Who stops a broker may signal all that it has begun, so such an end is no task's fault.
+	BrokerStops()
+}
+
 // Finder finds attempts by what users know of them; handlers that keep the logs
 // of earlier attempts implement it.
 type Finder interface {

@@ -72,7 +72,7 @@ func (h *Handler) catchUp(ctx context.Context) error {
 			}
 		}
 	}
-	h.setUp(info)
+	h.setUp(info, findReach(&h.cfg, info.RootDir))
 	return nil
 }
 
@@ -102,10 +102,10 @@ func (h *Handler) heard(e engine.Event) {
 }
 
 // setUp: the engine answers. All that runs is looked at.
-func (h *Handler) setUp(info engine.Info) {
+func (h *Handler) setUp(info engine.Info, r reach) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.presence.setUp(info)
+	h.presence.setUp(info, r)
 	for w := range h.attempts.Running() {
 		w.poke()
 	}

@@ -42,6 +42,8 @@ type Config struct {
 	// the engine holds it to the time of its cores.
 	CPUs []int
 	Pids int64 // processes and threads of one container; 0 = 4096
+	// IO bounds what a container of another site reads and writes of disks in a second.
+	IO attempts.Bandwidth
 
 	Images Images
 	// Network of containers, by the engine's name: "none" is none, "" the
@@ -91,6 +93,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("container: pull silence is %s: it cannot be negative", c.PullSilence)
 	case !slices.Contains([]Pull{"", PullIfMissing, PullNever}, c.Images.Pull):
 		return fmt.Errorf("container: pull %q: must be %s or %s", c.Images.Pull, PullIfMissing, PullNever)
+	}
+	if err := c.IO.Check(); err != nil {
+		return fmt.Errorf("container: %w", err)
 	}
 	if err := c.Images.Allow.Validate(); err != nil {
 		return fmt.Errorf("container: %w", err)

@@ -51,7 +51,6 @@ func Open(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{
 		cfg: cfg, room: attempts.NewRoom(machineName, cfg.Cores, cmp.Or(cfg.MemMiB, attempts.PhysicalMiB()), cpus),
-		presence: newPresence(),
 	}
 	mounts, err := cfg.mounts()
 	if err == nil {
@@ -62,6 +61,7 @@ func Open(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open container handler at %s: %w", cfg.Dir, err)
 	}
+	h.presence = newPresence(findReach(&h.cfg, ""))
 	h.template = template{cfg: &h.cfg, home: h.id, run: h.path("run"), mounts: mounts}
 	h.calls, h.giveUp = context.WithCancel(context.Background())
 	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, h.room.Release,
@@ -115,7 +115,8 @@ func (h *Handler) Status() string {
 	}
 	m := h.presence.machine(&h.cfg)
 	s := fmt.Sprintf("%d cores, %d MiB in containers of engine %s", m.MilliCPU/1000, m.MemMiB, h.presence.info.ServerVersion)
-	return s + "; " + limitWords[h.presence.limitBy(&h.cfg)] + "; " + h.presence.networkStatus(&h.cfg)
+	s += "; " + limitWords[h.presence.limitBy(&h.cfg)] + "; " + h.presence.networkStatus(&h.cfg)
+	return s + h.presence.ioStatus(&h.cfg)
 }
 
 // Capacity implements executor.Handler: nothing while the engine is away.

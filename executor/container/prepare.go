@@ -157,6 +157,10 @@ func (h *Handler) abortable(w *work) (context.Context, context.CancelFunc) {
 // process begins once, a repeat of either call changes nothing.
 func (h *Handler) launch(w *work, ref executor.ImageName, o box.Order) error {
 	spec := h.template.spec(w, ref, o, h.limit())
+	if w.Task.Owner != h.cfg.Site {
+		r := h.reach()
+		r.bound(&spec.HostConfig, h.cfg.IO)
+	}
 	for {
 		err := h.launchOnce(w, ref, spec)
 		if !errors.Is(err, engine.ErrAway) {

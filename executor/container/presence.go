@@ -13,22 +13,24 @@ type presence struct {
 	up     chan struct{} // closed as long as the engine answers
 	away   error         // why it does not; nil = it does
 	info   engine.Info   // of when it last did
+	reach  reach         // of other sites' containers
 	looked chan struct{} // closed once the engine was asked for the first time
 	silent chan struct{} // capacity 1: a call was not answered
 	// noOutbound is why a network that is only outbound could not be made; nil = not met.
 	noOutbound error
 }
 
-func newPresence() presence {
+func newPresence(r reach) presence {
 	return presence{
-		up: make(chan struct{}), looked: make(chan struct{}), silent: make(chan struct{}, 1),
+		reach: r,
+		up:    make(chan struct{}), looked: make(chan struct{}), silent: make(chan struct{}, 1),
 		away: errors.New("not asked yet"),
 	}
 }
 
 // setUp notes that the engine answers.
-func (p *presence) setUp(info engine.Info) {
-	p.info, p.away, p.noOutbound = info, nil, nil
+func (p *presence) setUp(info engine.Info, r reach) {
+	p.info, p.reach, p.away, p.noOutbound = info, r, nil, nil
 	close(p.up)
 	p.answered()
 }

@@ -6,59 +6,40 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
-
-// Bandwidth bounds what a task in a sandbox reads from and writes to a disk in a second, 0 = no bound. It holds of each
-// disk that the task reaches by itself.
-type Bandwidth struct {
-	ReadBytes, WriteBytes int64
-	Reads, Writes         int64 // operations
-}
-
-// String returns the bounds in the words of io.max, "" = there are none.
-func (b Bandwidth) String() string {
-	var words []string
-	for _, w := range []struct {
-		name string
-		most int64
-	}{{"rbps", b.ReadBytes}, {"wbps", b.WriteBytes}, {"riops", b.Reads}, {"wiops", b.Writes}} {
-		if w.most > 0 {
-			words = append(words, fmt.Sprintf("%s=%d", w.name, w.most))
-		}
-	}
-	return strings.Join(words, " ")
-}
 
 // lift is written instead of bounds to have none.
 const lift = "rbps=max wbps=max riops=max wiops=max"
 
 // bandwidth is what the site bounds of disks, and how far it can.
 type bandwidth struct {
-	most    Bandwidth
+	most    attempts.Bandwidth
 	has     bool     // groups in kill can be bounded (io.max)
 	why     string   // has is false
 	disks   []string // numbers of those that are bounded
 	unbound []string // why others are not
+	// direct is why only writes past the page cache are bounded, "" = all are: the kernel tells whose a page is by its
+	// group of memory.
+	direct string
 }
 
 // isBounding reports whether sandboxes get bounds.
-func (b *bandwidth) isBounding() bool { return b.has && b.most != Bandwidth{} && len(b.disks) > 0 }
+func (b *bandwidth) isBounding() bool {
+	return b.has && b.most != attempts.Bandwidth{} && len(b.disks) > 0
+}
 
 // findDisks finds the disks that tasks in sandboxes reach: of their folders, shares and programs.
 func (b *bandwidth) findDisks(cfg Config) {
-	if b.most = cfg.IO; b.most == (Bandwidth{}) {
+	if b.most = cfg.IO; b.most == (attempts.Bandwidth{}) {
 		return
 	}
-	for _, path := range slices.Concat([]string{cfg.Dir}, cfg.Sandbox.Share, []string{"/", "/usr"}) {
-		disk, err := diskOf(path)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-		case err != nil:
-			b.unbound = append(b.unbound, err.Error())
-		case !slices.Contains(b.disks, disk):
-			b.disks = append(b.disks, disk)
-		}
-	}
+	paths := slices.Concat([]string{cfg.Dir}, cfg.Sandbox.Share, []string{"/", "/usr"})
+	b.disks, b.unbound = attempts.FindDisks(slices.DeleteFunc(paths, func(path string) bool {
+		_, err := os.Stat(path)
+		return errors.Is(err, os.ErrNotExist)
+	})...)
 }
 
 // siteWeight of all tasks beside 100 of the broker's own group: where the kernel shares disks by weight, the broker's
@@ -82,14 +63,17 @@ func (b *bandwidth) argument() []string {
 // status says what of the site's bound holds, "" = it has none.
 func (b *bandwidth) status() string {
 	switch {
-	case b.most == (Bandwidth{}):
+	case b.most == (attempts.Bandwidth{}):
 		return ""
 	case !b.has:
 		return "; sandbox.io is not enforced: " + b.why
 	}
 	s := fmt.Sprintf("; a task in a sandbox has %s of disks %s (io.max)", b.most, strings.Join(b.disks, ", "))
-	if len(b.disks) == 0 {
+	switch {
+	case len(b.disks) == 0:
 		s = "; sandbox.io is not enforced"
+	case b.direct != "" && (b.most.WriteBytes > 0 || b.most.Writes > 0):
+		s += ", but writes as it likes through the page cache: " + b.direct
 	}
 	if len(b.unbound) > 0 {
 		s += "; not bounded: " + strings.Join(b.unbound, ", ")
@@ -136,12 +120,16 @@ func (g *group) freeIO() {
 	}
 }
 
-// probe hands the io controller down to base, from the group above it, or says why not.
-func (b *bandwidth) probe(parent, base string) {
+// probe hands the io controller down to base, from the group above it, or says why not. noMemory is why base has no
+// controller of memory, nil = it has one.
+func (b *bandwidth) probe(parent, base string, noMemory error) {
 	if err := enable("io", parent, base); err != nil {
 		b.why = err.Error()
 		return
 	}
-	b.has = true
+	b.has, b.direct = true, ""
+	if noMemory != nil {
+		b.direct = noMemory.Error()
+	}
 	weigh(base)
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,35 +11,8 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
-
-// TestDiskOf: a partition's disk is bounded, a whole device is itself, and a file system without one is named.
-func TestDiskOf(t *testing.T) {
-	devices := t.TempDir()
-	disk := filepath.Join(devices, "pci", "sda")
-	if err := os.MkdirAll(filepath.Join(disk, "sda1"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range map[string]string{"dev": "8:0\n", "sda1/dev": "8:1\n", "sda1/partition": "1\n"} {
-		if err := os.WriteFile(filepath.Join(disk, path), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for number, to := range map[string]string{"8:0": disk, "8:1": filepath.Join(disk, "sda1")} {
-		if err := os.Symlink(to, filepath.Join(devices, number)); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := wholeDisk(number, devices); err != nil || got != "8:0" {
-			t.Errorf("disk of %s: %q, %v", number, got, err)
-		}
-	}
-	if got, err := wholeDisk("8:2", devices); err == nil {
-		t.Errorf("a device that is not there is %q", got)
-	}
-	if got, err := diskOf("/proc"); err == nil || !strings.Contains(err.Error(), "/proc is on proc, which has no disk") {
-		t.Errorf("/proc: %q, %v", got, err)
-	}
-}
 
 // TestStatusOfBandwidth: a bound that does not hold is said, with the reason, and none is not.
 func TestStatusOfBandwidth(t *testing.T) {
@@ -52,13 +26,49 @@ func TestStatusOfBandwidth(t *testing.T) {
 	if s := open(t, cfg).Status(); !strings.Contains(s, "sandbox.io is not enforced: cgroups are switched off") {
 		t.Errorf("%q does not say that nothing is bounded", s)
 	}
-	some := bandwidth{has: true, most: Bandwidth{WriteBytes: 4, Reads: 9}, disks: []string{"8:0"}, unbound: []string{"/x is on nfs"}}
+	some := bandwidth{
+		has: true, most: attempts.Bandwidth{WriteBytes: 4, Reads: 9}, disks: []string{"8:0"}, unbound: []string{"/x is on nfs"},
+	}
 	want := "; a task in a sandbox has wbps=4 riops=9 of disks 8:0 (io.max); not bounded: /x is on nfs"
 	if got := some.status(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	some.direct = "no memory"
+	want = "; a task in a sandbox has wbps=4 riops=9 of disks 8:0 (io.max), but writes as it likes through the page cache: " +
+		"no memory; not bounded: /x is on nfs"
+	if got := some.status(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	reads := bandwidth{has: true, most: attempts.Bandwidth{ReadBytes: 4}, disks: []string{"8:0"}, direct: "no memory"}
+	if got := reads.status(); strings.Contains(got, "cache") {
+		t.Errorf("no write is bounded, and it says %q", got)
+	}
 	if m := parseIO(some.argument()[1]); m.most != "wbps=4 riops=9" || len(m.disks) != 1 || m.disks[0] != "8:0" {
 		t.Errorf("a supervisor reads %+v", m)
+	}
+}
+
+// TestBandwidthNeedsMemory: without the controller of memory, io.max does not hold what is written through the page
+// cache, and the status says so.
+func TestBandwidthNeedsMemory(t *testing.T) {
+	for controllers, held := range map[string]bool{"io memory pids": true, "cpu io pids": false} {
+		own := t.TempDir()
+		for _, dir := range []string{own, filepath.Join(own, "group")} {
+			err := os.MkdirAll(dir, 0o700)
+			for name, text := range map[string]string{"cgroup.controllers": controllers, "cgroup.subtree_control": ""} {
+				err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var c cgroups
+		c.probeV2(own, "group")
+		c.io.most, c.io.disks = attempts.Bandwidth{Writes: 5}, []string{"8:0"}
+		s := c.io.status()
+		if says := strings.Contains(s, "page cache: cgroup "+own+" has no memory controller"); says == held || !c.io.has {
+			t.Errorf("with %s: %q", controllers, s)
+		}
 	}
 }
 
@@ -108,7 +118,7 @@ const heldBack = 2 * time.Second
 // TestBandwidthIsHeld: what a task reads and writes of the disk takes as long as its bound says, with the page cache
 // and without; its supervisor is not held back, nor is the end of a task that is stopped meanwhile.
 func TestBandwidthIsHeld(t *testing.T) {
-	o := onDisk(t, func(c *Config) { c.IO = Bandwidth{WriteBytes: 2 << 20, Reads: 40} })
+	o := onDisk(t, func(c *Config) { c.IO = attempts.Bandwidth{WriteBytes: 2 << 20, Reads: 40} })
 	if o == nil {
 		return
 	}

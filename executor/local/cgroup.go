@@ -87,7 +87,7 @@ func (c *cgroups) probeV2(own, name string) (why []string) {
 		c.kill = cmp.Or(first, base)
 		noMemory, noCPU := enable("memory", parent, base), enable("cpu", parent, base)
 		c.pids = enable("pids", parent, base) == nil
-		c.io.probe(parent, base)
+		c.io.probe(parent, base, noMemory)
 		if noMemory != nil {
 			why = append(why, noMemory.Error())
 		}

@@ -38,9 +38,9 @@ type Config struct {
 	// what is free when it starts, less than 0 = no bound.
 	Scratch int64
 	// IO bounds what a task in a sandbox reads and writes of disks in a second, where cgroups of v2 can.
-	IO Bandwidth
+	IO attempts.Bandwidth
 
-	cleanFor time.Duration // instead of cleanBound, in tests
+	cleanFor, strayFor time.Duration // instead of cleanBound and strayWait, in tests
 }
 
 // Validate names the first thing that cannot work.
@@ -54,8 +54,8 @@ func (c Config) Validate() error {
 	case c.MemMiB < 0:
 		return fmt.Errorf("local: memory is %d MiB: give 1 or more, or 0 for all", c.MemMiB)
 	}
-	if b := c.IO; min(b.ReadBytes, b.WriteBytes, b.Reads, b.Writes) < 0 {
-		return fmt.Errorf("local: io is %+v: give 1 or more, or 0 for no bound", b)
+	if err := c.IO.Check(); err != nil {
+		return fmt.Errorf("local: %w", err)
 	}
 	if c.Pin {
 		if cpus := attempts.AllowedCPUs(); c.Cores > len(cpus) {

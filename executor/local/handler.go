@@ -30,6 +30,9 @@ type Handler struct {
 	idle  []*slot // supervisors without an attempt, the warmest last
 	use   *attempts.Room
 	nslot int
+	// stopping: the broker is stopped. strays are ends by signals that are not settled yet, since it might be.
+	stopping bool
+	strays   map[*work]*ended
 }
 
 // work is an attempt as the handler knows it.
@@ -50,7 +53,10 @@ func Open(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{cfg: cfg, boot: watchdog.BootID(), slots: map[string]*slot{}, aside: attempts.NewAside(cfg.Keeping)}
+	h := &Handler{
+		cfg: cfg, boot: watchdog.BootID(), slots: map[string]*slot{}, strays: map[*work]*ended{},
+		aside: attempts.NewAside(cfg.Keeping),
+	}
 	if err = h.takeDir(); err != nil {
 		return nil, fmt.Errorf("open local handler at %s: %w", cfg.Dir, err)
 	}
@@ -146,6 +152,7 @@ func (h *Handler) Close() error {
 
 // End implements executor.Handler.
 func (h *Handler) End(ctx context.Context) error {
+	h.BrokerStops()
 	return h.attempts.End(ctx, h, func(w *work) <-chan struct{} { return w.Done }, "its supervisor goes on killing it")
 }
 
@@ -154,5 +161,6 @@ var (
 	_ executor.Extender = (*Handler)(nil)
 	_ executor.Finder   = (*Handler)(nil)
 
+	_ executor.Forewarned    = (*Handler)(nil)
 	_ executor.OutputHistory = (*Handler)(nil)
 )

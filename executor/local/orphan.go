@@ -23,7 +23,7 @@ func (e *ended) unseen(restarted bool) {
 	case r.Cause != executor.Orphaned:
 	case restarted:
 		r.Cause, r.Detail = executor.Vanished, "lost: the machine was restarted"
-	case r.Detail == strayed:
+	case e.isStray():
 		r.Cause, r.Detail = executor.Vanished, "lost: its supervisor was signalled to end, while no broker looked"
 	}
 }

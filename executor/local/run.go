@@ -125,6 +125,9 @@ func (h *Handler) sendAttempt(s *slot, w *work) error {
 func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
 	return h.attempts.Stop(ctx, id, func(w *work) error {
 		s := w.slot
+		if h.strays[w] != nil {
+			return nil // nothing of it is left
+		}
 		if s.conn != nil {
 			if _, err := fmt.Fprintf(s.conn, "stop %s %.1000s", w.Name, why); err != nil && !s.dead {
 				return err

@@ -38,7 +38,7 @@ func (h *Handler) heard(s *slot, l line) {
 			}
 		}
 		h.free(s)
-		h.attempts.Settle(w, l.End.end())
+		h.settle(w, l.End)
 	}
 }
 
@@ -112,7 +112,7 @@ func (h *Handler) close(s *slot, w *work, e *ended) (unused bool) {
 	defer h.mu.Unlock()
 	if e != nil {
 		s.current = nil
-		h.attempts.Settle(w, e.end())
+		h.settle(w, e)
 	}
 	s.detach()
 	return h.dropIfUnused(s)

@@ -99,8 +99,7 @@ func (w *Watch) await(wake int64) error {
 		return err
 	}
 	w.Link.Heard(from)
-	// After Heard, which drains the bell, also one that has rung since the wait: then from does not tell it.
-	if from&FromChild != 0 || w.Bells {
+	if from&FromChild != 0 { // after Heard, which drains the bell: who ends from now on rings again
 		w.reap()
 	}
 	return nil

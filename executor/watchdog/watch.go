@@ -23,7 +23,8 @@ type Link interface {
 	Begun()
 	// Due does what is due by now, and returns when there will be more to do.
 	Due(now int64) (next int64)
-	// Heard takes what has woken the loop. A stop is asked for by [Watch.Stop].
+	// Heard takes what has woken the loop, and drains the bells of these sources only: another one that rings
+	// meanwhile wakes the loop next. A stop is asked for by [Watch.Stop].
 	Heard(from Source)
 	// Ended adds what is known of the end. No process of the attempt is left.
 	Ended(e *End)

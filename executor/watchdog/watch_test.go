@@ -45,6 +45,7 @@ type fakeLink struct {
 	due   func(now int64) int64
 	heard func()
 	bell  Bell
+	child Bell // drained as a guard does, if there is one
 }
 
 func (l *fakeLink) Begun() { close(l.begun) }
@@ -59,6 +60,9 @@ func (l *fakeLink) Due(now int64) int64 {
 func (l *fakeLink) Heard(from Source) {
 	if l.heard != nil {
 		l.heard()
+	}
+	if from&FromChild != 0 && l.w.Bells {
+		l.child.Drain()
 	}
 	if from&FromHandler != 0 && l.bell.Drain() {
 		l.w.Stop("enough")
@@ -169,26 +173,35 @@ func TestWatchFollowsTheFence(t *testing.T) {
 	}
 }
 
-// TestChildEndsAfterTheWait: the clock wakes the loop, and the child's bell rings before the link drains it: a guard
-// never heard of its task's end.
+// TestChildEndsAfterTheWait: the clock wakes the loop, and the child's bell rings before the link hears of that: a
+// guard drained it, and never heard of its task's end.
 func TestChildEndsAfterTheWait(t *testing.T) {
 	if !inside(t) {
 		return
 	}
 	w, l := watched(t, "exit 3")
 	w.Bells, w.Task.Timeout = true, 20*time.Second
-	looks := 0
+	var err error
+	if l.child, err = w.Sources.Bell(FromChild); err != nil {
+		t.Fatal(err)
+	}
+	looks, rung := 0, false
 	l.due = func(now int64) int64 {
 		if looks++; looks == 1 {
 			return now
 		}
 		return Never
 	}
-	l.heard = func() { // drained without a word of it
+	l.heard = func() {
+		if rung {
+			return
+		}
+		rung = true
 		var info unix.Siginfo
 		if err := unix.Waitid(unix.P_PID, w.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 			t.Error(err)
 		}
+		l.child.Ring()
 	}
 	if r := run(t, w); r.Cause != executor.Exited || r.ExitCode != 3 {
 		t.Errorf("got %+v", r)

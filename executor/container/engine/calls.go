@@ -17,6 +17,9 @@ type Info struct {
 	MemTotal      int64
 	CPUQuota      bool `json:"CpuCfsQuota"` // containers can be limited to a time of the processors
 	CPUSet        bool // containers can be tied to processors
+	// RootDir is where it has images and containers, Warnings what of its machine it cannot use.
+	RootDir  string `json:"DockerRootDir"`
+	Warnings []string
 }
 
 // Info asks the engine.

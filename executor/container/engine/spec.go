@@ -22,13 +22,19 @@ type Healthcheck struct{ Test []string } // {"NONE"} = none
 
 // HostConfig is what a container may use of its machine.
 type HostConfig struct {
-	Mounts         []Mount
-	NetworkMode    string   `json:",omitempty"`
-	CpusetCpus     string   `json:",omitempty"`
-	NanoCpus       int64    `json:",omitempty"` // billionths of a CPU
-	Memory         int64    `json:",omitempty"` // bytes
-	MemorySwap     int64    `json:",omitempty"` // bytes, memory included
-	PidsLimit      int64    `json:",omitempty"`
+	Mounts      []Mount
+	NetworkMode string `json:",omitempty"`
+	CpusetCpus  string `json:",omitempty"`
+	NanoCpus    int64  `json:",omitempty"` // billionths of a CPU
+	Memory      int64  `json:",omitempty"` // bytes
+	MemorySwap  int64  `json:",omitempty"` // bytes, memory included
+	PidsLimit   int64  `json:",omitempty"`
+
+	BlkioDeviceReadBps   []ThrottleDevice `json:",omitempty"`
+	BlkioDeviceWriteBps  []ThrottleDevice `json:",omitempty"`
+	BlkioDeviceReadIOps  []ThrottleDevice `json:",omitempty"`
+	BlkioDeviceWriteIOps []ThrottleDevice `json:",omitempty"`
+
 	CapDrop        []string `json:",omitempty"`
 	CapAdd         []string `json:",omitempty"`
 	SecurityOpt    []string `json:",omitempty"`
@@ -37,6 +43,12 @@ type HostConfig struct {
 	CgroupParent   string            `json:",omitempty"`
 	Tmpfs          map[string]string `json:",omitempty"`
 	LogConfig      LogConfig
+}
+
+// ThrottleDevice bounds what a container has of a block device in a second.
+type ThrottleDevice struct {
+	Path string // of its file on the engine's machine
+	Rate int64  // bytes or operations
 }
 
 // Mount is a folder or file of the machine in the container.

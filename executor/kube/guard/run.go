@@ -105,9 +105,11 @@ func (g *guard) Begun() {}
 func (g *guard) Due(int64) int64 { return watchdog.Never }
 
 // Heard implements watchdog.Link.
-func (g *guard) Heard(watchdog.Source) {
-	g.calls.child.Drain()
-	if g.calls.stop.Drain() {
+func (g *guard) Heard(from watchdog.Source) {
+	if from&watchdog.FromChild != 0 {
+		g.calls.child.Drain()
+	}
+	if from&watchdog.FromSignal != 0 && g.calls.stop.Drain() {
 		g.watch.Stop(stopped)
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/executor/local"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // parseIO reads sandbox.io: words of io.max, "rbps=50Mi wbps=20Mi riops=1000 wiops=500", of which any may be omitted.
-func parseIO(text string) (b local.Bandwidth, err error) {
+func parseIO(text string) (b attempts.Bandwidth, err error) {
 	places := map[string]*int64{"rbps": &b.ReadBytes, "wbps": &b.WriteBytes, "riops": &b.Reads, "wiops": &b.Writes}
 	for word := range strings.FieldsSeq(text) {
 		name, amount, _ := strings.Cut(word, "=")
@@ -45,7 +45,7 @@ func perSecond(name, amount string) (n int64, err error) {
 }
 
 // bandwidth returns the bound of what a task in a sandbox reads and writes, as the handler takes it.
-func (c Config) bandwidth() local.Bandwidth {
+func (c Config) bandwidth() attempts.Bandwidth {
 	b, _ := parseIO(c.Sandbox.IO) // checkSandbox has seen it
 	return b
 }

@@ -215,6 +215,7 @@ func reachable(http, peer string) string {
 
 // stop closes the parts in reverse; those that were not opened are nil.
 func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
+	forewarnHandlers(p.handlers)
 	var errs []error
 	if p.endContacts != nil {
 		p.endContacts()

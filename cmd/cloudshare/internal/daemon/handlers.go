@@ -54,6 +54,15 @@ func openHandlers(cfg config.Config, federation uuid.UUID, kept *outputs.Store,
 	return out, nil
 }
 
+// forewarnHandlers tells those that want to know that the broker begins to stop.
+func forewarnHandlers(handlers []executor.Handler) {
+	for _, h := range handlers {
+		if f, ok := h.(executor.Forewarned); ok {
+			f.BrokerStops()
+		}
+	}
+}
+
 func closeHandlers(handlers []executor.Handler) error {
 	var errs []error
 	for _, h := range handlers {

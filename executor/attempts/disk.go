@@ -1,4 +1,4 @@
-package local
+package attempts
 
 import (
 	"cmp"
@@ -6,10 +6,42 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
+
+// FindDisks returns the numbers of the block devices that hold paths, each once, as cgroups name them ("8:0"), and why
+// others have none.
+func FindDisks(paths ...string) (disks, unbound []string) {
+	for _, path := range paths {
+		switch disk, err := diskOf(path); {
+		case err != nil:
+			unbound = append(unbound, err.Error())
+		case !slices.Contains(disks, disk):
+			disks = append(disks, disk)
+		}
+	}
+	return disks, unbound
+}
+
+// DeviceFile returns the path by which an engine knows a block device.
+func DeviceFile(disk string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(blockDevices, disk, "uevent"))
+	if err != nil {
+		return "", fmt.Errorf("name of block device %s: %w", disk, err)
+	}
+	for l := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(l, "DEVNAME="); ok {
+			return "/dev/" + strings.TrimSpace(name), nil
+		}
+	}
+	return "", fmt.Errorf("block device %s has no name in %s", disk, blockDevices)
+}
+
+// blockDevices has a folder for each block device.
+const blockDevices = "/sys/dev/block"
 
 // diskOf returns the number of the block device that holds a path, as cgroups name it ("8:0"): the whole disk of a
 // partition, since only whole ones can be bounded, and the mapped device of one that a device mapper makes. A file
@@ -28,7 +60,7 @@ func diskOf(path string) (string, error) {
 		}
 		major, minor = unix.Major(dev), unix.Minor(dev)
 	}
-	return wholeDisk(fmt.Sprintf("%d:%d", major, minor), "/sys/dev/block")
+	return wholeDisk(fmt.Sprintf("%d:%d", major, minor), blockDevices)
 }
 
 // wholeDisk returns the number of the disk of a partition, or the device's own.
@@ -58,12 +90,16 @@ func deviceAt(path string) (uint64, bool) {
 
 // mountSource returns what is mounted by a mount, and its file system, "" if it is not in /proc.
 func mountSource(id uint64) (source, kind string) {
-	_ = eachLine("/proc/self/mountinfo", func(l string) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", ""
+	}
+	for l := range strings.Lines(string(text)) {
 		// ID PARENT DEVICE ROOT PLACE OPTIONS [TAG…] - KIND SOURCE SUPEROPTIONS
 		first, rest, _ := strings.Cut(l, " - ")
 		if f := strings.Fields(rest); len(f) > 1 && strings.HasPrefix(first, fmt.Sprintf("%d ", id)) {
 			kind, source = f[0], f[1]
 		}
-	})
+	}
 	return source, kind
 }

@@ -75,6 +75,7 @@ type Timing struct {
 	Gather              int           // commands that do not wait for the entry in flight
 	EntryBytes          int           // beyond them no further call joins an entry
 	Rest                time.Duration // after an entry, before one with nothing but reports; 0 = none
+	Quota               Quota         // of one site
 }
 
 // Config of Calls; all but Hooks is required.

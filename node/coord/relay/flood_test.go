@@ -158,6 +158,9 @@ func TestQuotaHoldsOneSiteOnly(t *testing.T) {
 		if n != 5000 || by < 3900*time.Millisecond || by > 4100*time.Millisecond {
 			t.Errorf("%d calls of the flood were ordered by %v, want 5000 by 4 s", n, by)
 		}
+		if d := s.heldFor()["flood"]; d < 3900*time.Millisecond || d > 4100*time.Millisecond || len(s.heldFor()) > 1 {
+			t.Errorf("held: %v, want the flood for 4 s", s.heldFor())
+		}
 		cancel()
 		synctest.Wait()
 	})

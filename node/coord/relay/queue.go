@@ -36,8 +36,8 @@ type callQueue struct {
 	after string
 	round uint64 // how often all had their turn
 	prune int    // how many lanes are looked through for those that nobody needs
-	// onHeld, if not nil, is told how long a site's calls waited for its quota.
-	onHeld func(site string, d time.Duration)
+	// waited is how long sites' calls have waited for their quotas, for those that did.
+	waited map[string]time.Duration
 }
 
 const (
@@ -47,7 +47,7 @@ const (
 )
 
 func newCallQueue(quota Quota) callQueue {
-	return callQueue{quota: quota, lanes: map[string]*lane{}, prune: minLanes}
+	return callQueue{quota: quota, lanes: map[string]*lane{}, waited: map[string]time.Duration{}, prune: minLanes}
 }
 
 // submit adds calls of a site. The time counts from any fixed moment.
@@ -118,9 +118,7 @@ func (q *callQueue) freeHeld(now time.Duration) {
 			return false
 		}
 		l.isHeld = false
-		if q.onHeld != nil {
-			q.onHeld(l.site, now-l.held)
-		}
+		q.waited[l.site] += now - l.held
 		q.enter(now, l)
 		return true
 	})

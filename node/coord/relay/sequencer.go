@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,6 +99,13 @@ func (s *sequencer) tick() {
 	s.tickDue = true
 	s.mu.Unlock()
 	coord.Signal(s.kick)
+}
+
+// heldFor returns how long sites' calls have waited for their quotas, by site.
+func (s *sequencer) heldFor() map[string]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.queue.waited)
 }
 
 // order runs until ctx ends; calls that still wait then are refused.

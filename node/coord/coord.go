@@ -182,6 +182,9 @@ type Figures struct {
 	// HandOvers counts the times that this member, as the leader, handed over by
 	// itself, by reason: "unfit", "slow_disk", "turn".
 	HandOvers map[string]uint64
+	// Held is how long sites' calls have waited for their quotas while this member led,
+	// by site.
+	Held map[string]time.Duration
 }
 
 // Renewal is one site's wish to keep its lease.

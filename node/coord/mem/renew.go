@@ -176,10 +176,11 @@ func (l *Log) SetUnfit(why string) {
 
 var _ coord.Measured = (*Log)(nil)
 
-// Figures implements coord.Measured: nothing is synced, and handovers are not counted.
+// Figures implements coord.Measured: nothing is synced, no call is held, and handovers are not counted.
 func (l *Log) Figures() coord.Figures {
 	return coord.Figures{
 		Syncs: map[string]time.Duration{l.site: 0}, HandOvers: map[string]uint64{"unfit": 0, "slow_disk": 0},
+		Held: map[string]time.Duration{l.site: 0},
 	}
 }
 

@@ -63,7 +63,7 @@ func portOf(addr string) string {
 
 // freeAddr is an address that nobody listens on, nor takes while a member that had it is away: those who dial it then
 // have ports of the system's own range.
-func freeAddr(t *testing.T) string {
+func freeAddr(t testing.TB) string {
 	t.Helper()
 	port, err := ensemble.FreePorts("127.0.0.1", 1)
 	if err != nil {

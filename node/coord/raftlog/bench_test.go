@@ -46,7 +46,7 @@ var _ coord.Machine = (*counter)(nil)
 func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 	b.Helper()
 	c := &cluster{
-		dir: b.TempDir(), fed: [16]byte{1}, time: nil, logs: map[string]*Log{}, net: &coordtest.Network{},
+		t: b, dir: b.TempDir(), fed: [16]byte{1}, time: nil, logs: map[string]*Log{}, net: &coordtest.Network{},
 	}
 	lan := timingOf(LAN)
 	lan.stable, lan.promote = 50*time.Millisecond, 20*time.Millisecond

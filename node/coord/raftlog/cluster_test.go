@@ -43,7 +43,7 @@ func quick() *timing {
 
 // cluster runs members in this process over loopback, with faults.
 type cluster struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	fed   [16]byte
 	time  *timing

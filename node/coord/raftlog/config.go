@@ -122,6 +122,7 @@ func (t timing) calls() relay.Timing {
 	return relay.Timing{
 		RPC: t.rpc, Reply: t.reply, Confirm: t.lease, Backoff: t.backoff, MaxBackoff: t.maxBackoff,
 		Slots: t.slots, Gather: t.gather, EntryBytes: 1 << 20, Rest: t.rest,
+		Quota: relay.DefaultQuota(),
 	}
 }
 

@@ -236,7 +236,7 @@ var _ coord.Measured = (*Log)(nil)
 
 // Figures implements coord.Measured.
 func (l *Log) Figures() coord.Figures {
-	f := coord.Figures{Syncs: map[string]time.Duration{}, HandOvers: map[string]uint64{}}
+	f := coord.Figures{Syncs: map[string]time.Duration{}, HandOvers: map[string]uint64{}, Held: l.Calls.Held()}
 	for why, a := range l.leadership.handed {
 		f.HandOvers[string(why)] = a.Total()
 	}

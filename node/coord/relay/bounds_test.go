@@ -49,13 +49,20 @@ var testGroup = [16]byte{1}
 // leaderEnd is the leader's end of forward connections, on a real listener.
 func leaderEnd(t *testing.T, b budgets, log zerolog.Logger) (c *Calls, addr string) {
 	t.Helper()
+	freed := make(chan struct{})
+	return leaderEndOf(t, &stuck{freed: freed}, freed, b, log)
+}
+
+func leaderEndOf(
+	t *testing.T, backend Backend, freed chan struct{}, b budgets, log zerolog.Logger,
+) (c *Calls, addr string) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := NewMux(ln, "lead", 10*time.Second, log, &Network{})
 	m.SetGroup(testGroup)
-	backend := &stuck{freed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	timing := Timing{
 		RPC: time.Second, Reply: 5 * time.Second, Confirm: time.Second, Backoff: time.Millisecond,
@@ -70,7 +77,7 @@ func leaderEnd(t *testing.T, b budgets, log zerolog.Logger) (c *Calls, addr stri
 	c.Start()
 	t.Cleanup(func() {
 		cancel()
-		close(backend.freed)
+		close(freed)
 		m.Close()
 		c.Drain(time.Minute)
 		c.Wait()
@@ -197,5 +204,24 @@ func TestFrameBegunMustArrive(t *testing.T) {
 	}
 	if _, err := ReadFrame(idle, nil, MaxFrame); err != nil {
 		t.Errorf("an idle connection that goes on: %v", err)
+	}
+}
+
+// TestOthersFillTheBudget: sites that hold all there is leave a little for each other.
+func TestOthersFillTheBudget(t *testing.T) {
+	b := newBudget(1000, 600, 600)
+	b.assured = 50
+	flood, more, honest := share{of: b, site: "a"}, share{of: b, site: "b"}, share{of: b, site: "c"}
+	if !flood.try(600) || !more.try(400) {
+		t.Fatal("the total was not to be had")
+	}
+	if flood.try(1) || more.try(1) || !honest.try(30) || honest.try(30) {
+		t.Error("who holds much has more, or who holds little has none, or too much")
+	}
+	for i := range 100 {
+		(&share{of: b, site: string(rune('d' + i))}).try(50)
+	}
+	if b.held > 1500 {
+		t.Errorf("%d are held of 1000 and half as much again", b.held)
 	}
 }

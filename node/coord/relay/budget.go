@@ -12,6 +12,9 @@ import (
 // asks for, so that nothing waits forever.
 type budget struct {
 	total, perSite, perConn int
+	// assured is what a site may hold though others hold the total, up to half as much
+	// again for all: some sites that fill it keep nobody out.
+	assured int
 
 	mu    sync.Mutex
 	held  int            // Invariant: the sum of sites.
@@ -50,7 +53,10 @@ func (s *share) try(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	site := b.sites[s.site]
-	if !fits(s.held, n, b.perConn) || !fits(site, n, b.perSite) || !fits(b.held, n, b.total) {
+	if !fits(s.held, n, b.perConn) || !fits(site, n, b.perSite) {
+		return false
+	}
+	if !fits(b.held, n, b.total) && (site+n > b.assured || b.held+n > b.total+b.total/2) {
 		return false
 	}
 	s.add(n)
@@ -91,9 +97,11 @@ type budgets struct {
 }
 
 func newBudgets() budgets {
+	calls := newBudget(128<<20, 4*MaxFrame, 2*MaxFrame)
+	calls.assured = 256 << 10
 	return budgets{
 		reading:  newBudget(64<<20, 2*MaxFrame, MaxFrame),
-		calls:    newBudget(128<<20, 4*MaxFrame, 2*MaxFrame),
+		calls:    calls,
 		asked:    newBudget(8192, 512, 256),
 		decoding: make(chan struct{}, 4),
 	}

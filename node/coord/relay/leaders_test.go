@@ -70,12 +70,12 @@ func TestCommandsOfANewerVersion(t *testing.T) {
 	}
 	call(1, &command.Orphans{})
 	call(2, &command.Complete{})
-	if len(s.done) != 1 || s.done[0].outcome != Refused || len(c.seq.queue) != 1 {
-		t.Fatalf("before its version: %+v, %d to be ordered", s.done, len(c.seq.queue))
+	if len(s.done) != 1 || s.done[0].outcome != Refused || c.seq.queue.load.calls != 1 {
+		t.Fatalf("before its version: %+v, %d to be ordered", s.done, c.seq.queue.load.calls)
 	}
 	backend.version = command.OrphansVersion
 	call(3, &command.Orphans{})
-	if len(s.done) != 1 || len(c.seq.queue) != 2 {
-		t.Fatalf("in its version: %+v, %d to be ordered", s.done, len(c.seq.queue))
+	if len(s.done) != 1 || c.seq.queue.load.calls != 2 {
+		t.Fatalf("in its version: %+v, %d to be ordered", s.done, c.seq.queue.load.calls)
 	}
 }

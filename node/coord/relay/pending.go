@@ -43,8 +43,11 @@ type proposal struct {
 	// term, if not 0, is the only term whose leader, this member, may order it;
 	// it is never forwarded or retried.
 	term uint64
-	// urgent: it holds more than reports, see restful.
+	// urgent: it holds more than reports, see isReport.
 	urgent bool
+	// judgement: it holds what only a leader's own broker says. At the leader it goes
+	// before all other calls.
+	judgement bool
 
 	done    chan struct{} // closed under pending.mu when settled
 	settled bool

@@ -73,7 +73,10 @@ func (a attempts) class() error {
 }
 
 func (c *Calls) encode(cmds []command.Command) (*proposal, error) {
-	p := &proposal{done: make(chan struct{}), ids: make([]command.ID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds))}
+	p := &proposal{
+		done: make(chan struct{}), judgement: true,
+		ids: make([]command.ID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds)),
+	}
 	if len(cmds) == 0 {
 		return nil, fmt.Errorf("%w: no commands", coord.ErrRefused)
 	}
@@ -106,6 +109,7 @@ func (c *Calls) encodeOne(p *proposal, cmd *command.Command, of int) error {
 		p.term = lost.Term
 	}
 	p.urgent = p.urgent || !isReport(cmd.Body.Kind())
+	p.judgement = p.judgement && cmd.Body.Kind().OfLeader()
 	b := command.Append(nil, *cmd)
 	p.ids = append(p.ids, cmd.ID)
 	p.cmds = append(p.cmds, b)
@@ -125,7 +129,7 @@ func (c *Calls) dispatch() {
 	}
 	calls := c.pending.takeQueue()
 	if self {
-		c.seq.submit(c.items(calls)...)
+		c.seq.submit(c.cfg.Site, c.items(calls)...)
 		return
 	}
 	far := calls[:0:0]
@@ -146,8 +150,8 @@ func (c *Calls) items(calls []*proposal) []item {
 	for _, p := range calls {
 		items = append(items, item{
 			call: call{c.pending.origin, p.seq, len(p.cmds)}, cmds: p.cmds, bytes: p.bytes, term: p.term,
-			reports: !p.urgent,
-			done:    func(o Outcome, index uint64) { c.outcome(p, o, index) },
+			reports: !p.urgent, ahead: p.judgement,
+			done: func(o Outcome, index uint64) { c.outcome(p, o, index) },
 		})
 	}
 	return items

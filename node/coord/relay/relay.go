@@ -75,6 +75,7 @@ type Timing struct {
 	Gather              int           // commands that do not wait for the entry in flight
 	EntryBytes          int           // beyond them no further call joins an entry
 	Rest                time.Duration // after an entry, before one with nothing but reports; 0 = none
+	Quota               Quota         // of one site
 }
 
 // Config of Calls; all but Hooks is required.
@@ -210,6 +211,14 @@ func (c *Calls) Leads() bool {
 
 // Busy reports whether more entries than the one being applied are in flight.
 func (c *Calls) Busy() bool { return c.seq.busy() }
+
+// Held returns how long sites' calls have waited for their quotas while this member led,
+// by site, for those that did, and this one.
+func (c *Calls) Held() map[string]time.Duration {
+	held := c.seq.heldFor()
+	held[c.cfg.Site] += 0
+	return held
+}
 
 // Applied settles those of an entry's calls that are this member's.
 func (c *Calls) Applied(h *Header, results []command.Result) { c.pending.apply(h.calls, results) }

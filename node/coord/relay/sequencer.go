@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,9 +17,11 @@ type item struct {
 	cmds  [][]byte
 	bytes int
 	term  uint64 // 0 = any
-	// reports: it holds reports of what has happened only, see restful.
+	// reports: it holds reports of what has happened only, see isReport.
 	reports bool
-	done    func(o Outcome, index uint64)
+	// ahead: it holds judgements of this leader only, which wait for no other calls.
+	ahead bool
+	done  func(o Outcome, index uint64)
 }
 
 // isReport reports whether commands of a kind may wait a little for others: they
@@ -36,20 +39,20 @@ type sequencer struct {
 	t     Timing
 	hooks Hooks
 
-	mu       sync.Mutex
-	queue    []item
-	commands int // in the queue
-	bytes    int
-	urgent   int // calls in the queue that are no reports
-	tickDue  bool
-	kick     chan struct{} // signalled when one of these, or the entries in flight, changed
+	begun time.Time // the queue counts its time from here
+
+	mu      sync.Mutex
+	queue   callQueue
+	tickDue bool
+	kick    chan struct{} // signalled when one of these, or the entries in flight, changed
 
 	// The order goroutine owns these: the term and its first entry's moment
-	// (monotonic), the newest entry's moment, and the timer for reports.
+	// (monotonic), the newest entry's moment, and the timers for reports and quotas.
 	term  uint64
 	start time.Time
 	last  time.Time
-	rest  *time.Timer
+	rest  alarm
+	quota alarm
 	// stamped says that an entry was stamped since idle last looked.
 	stamped atomic.Bool
 
@@ -69,22 +72,15 @@ type inFlightEntry struct {
 
 func newSequencer(to Backend, t Timing, hooks Hooks, onReady func()) *sequencer {
 	return &sequencer{
-		to: to, t: t, hooks: hooks, onReady: onReady,
+		to: to, t: t, hooks: hooks, onReady: onReady, begun: time.Now(), queue: newCallQueue(t.Quota),
 		kick: make(chan struct{}, 1), flight: make(chan inFlightEntry, t.Slots), slots: make(chan struct{}, t.Slots),
 	}
 }
 
-// submit queues calls; each gets its done called once.
-func (s *sequencer) submit(items ...item) {
+// submit queues calls of a site; each gets its done called once.
+func (s *sequencer) submit(site string, items ...item) {
 	s.mu.Lock()
-	s.queue = append(s.queue, items...)
-	for _, it := range items {
-		s.commands += it.commands
-		s.bytes += it.bytes
-		if !it.reports {
-			s.urgent++
-		}
-	}
+	s.queue.submit(time.Since(s.begun), site, items)
 	s.mu.Unlock()
 	coord.Signal(s.kick)
 }
@@ -103,6 +99,13 @@ func (s *sequencer) tick() {
 	s.tickDue = true
 	s.mu.Unlock()
 	coord.Signal(s.kick)
+}
+
+// heldFor returns how long sites' calls have waited for their quotas, by site.
+func (s *sequencer) heldFor() map[string]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.queue.waited)
 }
 
 // order runs until ctx ends; calls that still wait then are refused.
@@ -135,13 +138,39 @@ func (s *sequencer) order(ctx context.Context) {
 func (s *sequencer) isEntryDue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) == 0 && !s.tickDue {
+	s.freeHeld()
+	waits := &s.queue.load
+	if waits.calls == 0 && !s.tickDue {
 		return false
 	}
-	if s.commands >= s.t.Gather || s.bytes >= s.t.EntryBytes/4 {
+	if waits.commands >= s.t.Gather || waits.bytes >= s.t.EntryBytes/4 {
 		return true
 	}
 	return len(s.slots) == 0 && !s.shouldWaitForReports()
+}
+
+// freeHeld has the calls join in whose sites are within their quotas again, and sees to
+// it that the next ones do in time. REQUIRES: s.mu held, on the order goroutine.
+func (s *sequencer) freeHeld() {
+	if len(s.queue.held) == 0 {
+		return
+	}
+	now := time.Since(s.begun)
+	s.queue.freeHeld(now)
+	if at, ok := s.queue.nextFree(); ok {
+		s.quota.set(at-now, s.kick)
+	}
+}
+
+// alarm is a timer that signals a channel. The zero value is ready for use.
+type alarm struct{ timer *time.Timer }
+
+func (a *alarm) set(after time.Duration, kick chan struct{}) {
+	if a.timer == nil {
+		a.timer = time.AfterFunc(after, func() { coord.Signal(kick) })
+	} else {
+		a.timer.Reset(after)
+	}
 }
 
 // enoughReports is how many reports wait for no more: an entry that three share costs each
@@ -155,25 +184,21 @@ const enoughReports = 3
 //
 // REQUIRES: s.mu held, on the order goroutine.
 func (s *sequencer) shouldWaitForReports() bool {
-	if s.t.Rest == 0 || s.urgent > 0 || s.tickDue || s.commands >= enoughReports {
+	if s.t.Rest == 0 || s.queue.load.urgent > 0 || s.tickDue || s.queue.load.commands >= enoughReports {
 		return false
 	}
 	left := s.t.Rest - time.Since(s.last)
 	if left <= 0 {
 		return false
 	}
-	if s.rest == nil {
-		s.rest = time.AfterFunc(left, func() { coord.Signal(s.kick) })
-	} else {
-		s.rest.Reset(left)
-	}
+	s.rest.set(left, s.kick)
 	return true
 }
 
 func (s *sequencer) refuseAll() {
 	s.mu.Lock()
-	items := s.queue
-	s.queue, s.commands, s.bytes, s.urgent, s.tickDue = nil, 0, 0, 0, false
+	items := s.queue.takeAll()
+	s.tickDue = false
 	s.mu.Unlock()
 	finish(items, Refused, 0)
 }
@@ -185,35 +210,11 @@ func finish(items []item, o Outcome, index uint64) {
 }
 
 // takeEntryCalls removes the calls of the next entry from the queue.
-func (s *sequencer) takeEntryCalls(term uint64) (items, wrong []item, commands int) {
+func (s *sequencer) takeEntryCalls(term uint64) (e entryCalls, wrong []item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bytes, n := 0, 0
-	for _, it := range s.queue {
-		if it.term != 0 && it.term != term {
-			wrong = append(wrong, it)
-			s.commands -= it.commands
-			s.bytes -= it.bytes
-			s.urgent-- // a report is of any term
-			n++
-			continue
-		}
-		if len(items) > 0 && (commands+it.commands > MaxEntryCommands || bytes+it.bytes > s.t.EntryBytes) {
-			break
-		}
-		items = append(items, it)
-		commands += it.commands
-		bytes += it.bytes
-		if !it.reports {
-			s.urgent--
-		}
-		n++
-	}
-	s.queue = append(s.queue[:0:0], s.queue[n:]...)
-	s.commands -= commands
-	s.bytes -= bytes
 	s.tickDue = false
-	return items, wrong, commands
+	return s.queue.take(time.Since(s.begun), term, s.t.EntryBytes)
 }
 
 // sendEntry builds and sends one entry; false: nothing was sent.
@@ -223,7 +224,7 @@ func (s *sequencer) sendEntry() bool {
 		s.refuseAll()
 		return false
 	}
-	items, wrong, commands := s.takeEntryCalls(term)
+	e, wrong := s.takeEntryCalls(term)
 	finish(wrong, Refused, 0)
 	now := time.Now()
 	if term != s.term {
@@ -231,11 +232,11 @@ func (s *sequencer) sendEntry() bool {
 	}
 	s.last = now
 	s.stamped.Store(true)
-	data, ext := encodeEntry(term, now.Sub(s.start).Milliseconds(), items, commands)
+	data, ext := encodeEntry(term, now.Sub(s.start).Milliseconds(), e.items, e.commands)
 	if s.hooks.Entry != nil {
-		s.hooks.Entry(commands, len(data))
+		s.hooks.Entry(e.commands, len(data))
 	}
-	s.flight <- inFlightEntry{s.to.Append(term, data, ext), term, items}
+	s.flight <- inFlightEntry{s.to.Append(term, data, ext), term, e.items}
 	return true
 }
 

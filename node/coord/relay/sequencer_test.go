@@ -41,7 +41,7 @@ func TestReportsRest(t *testing.T) {
 				call: call{commands: 1}, cmds: [][]byte{{1}}, bytes: 1, reports: reports,
 				done: func(Outcome, uint64) { done++ },
 			}
-			s.submit(it)
+			s.submit("a", it)
 			synctest.Wait()
 		}
 		const us = time.Microsecond

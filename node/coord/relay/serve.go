@@ -135,7 +135,7 @@ func (s *session) submitCalls(ctx context.Context, b []byte) error {
 			good = append(good, it)
 		}
 	}
-	s.c.seq.submit(good...)
+	s.c.seq.submit(s.site, good...)
 	return nil
 }
 

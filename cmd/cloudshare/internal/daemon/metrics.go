@@ -77,6 +77,8 @@ var (
 		"Median time of recent syncs of the log's entries: this broker's own and, at the leader, each other voter's with its way there and back.", []string{"member"}, nil)
 	handOverDesc = prometheus.NewDesc("cloudshare_handovers_total",
 		"Times that this broker, as the leader, handed over by itself: unfit (not registered), slow_disk, or turn (it had led for an hour).", []string{"reason"}, nil)
+	heldDesc = prometheus.NewDesc("cloudshare_quota_wait_seconds_total",
+		"Time in which a member's commands waited at this broker, as the leader, because they were more than its quota.", []string{"member"}, nil)
 )
 
 // newRegistry has every metric of a broker; METRICS.md lists them.
@@ -114,6 +116,7 @@ func (c *brokerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- troubledDesc
 	out <- logSyncDesc
 	out <- handOverDesc
+	out <- heldDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -137,6 +140,9 @@ func (c *brokerCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	for why, n := range m.Log.HandOvers {
 		out <- prometheus.MustNewConstMetric(handOverDesc, prometheus.CounterValue, float64(n), why)
+	}
+	for member, d := range m.Log.Held {
+		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.CounterValue, d.Seconds(), member)
 	}
 	estimates := c.broker.Calibration()
 	for i, f := range estimateFigures {

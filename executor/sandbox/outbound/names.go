@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 )
 
 // Patience with name servers.
@@ -168,7 +170,7 @@ func systemServers() []netip.AddrPort {
 	server.Lock()
 	defer server.Unlock()
 	if now := time.Now(); now.Sub(server.at) > answerIn || server.list == nil {
-		file, _ := os.ReadFile("/etc/resolv.conf") // without one, libraries ask loopback
+		file, _ := os.ReadFile(sandbox.ResolvConf) // without one, libraries ask loopback
 		server.at, server.list = now, nameServers(string(file))
 	}
 	return server.list

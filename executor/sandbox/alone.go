@@ -113,11 +113,11 @@ func dropCapabilities() error {
 	var none [2]unix.CapUserData
 	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)),
 		uintptr(unsafe.Pointer(&none[0])), 0)
-	switch errno {
-	case 0:
-		return nil
-	case unix.ENOTSUP: // a program with C in it, as those with the race detector are: this thread's alone
+	if errno == unix.ENOTSUP { // a program with C in it, as those with the race detector are: this thread's alone
 		return unix.Capset(&header, &none[0])
 	}
-	return errno
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }

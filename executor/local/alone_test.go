@@ -78,7 +78,7 @@ func writesOnly(info string) bool {
 // TestStackEndsThatHangs: the end of an attempt waits for no stack that hangs, and none is left, whether the broker saw
 // the end of its sandbox, or a later one did.
 func TestStackEndsThatHangs(t *testing.T) {
-	o := besideWorld(t, os.Getuid())
+	o := besideWorld(t, usersHere()...)
 	if o == nil {
 		return
 	}
@@ -120,6 +120,7 @@ func TestOutboundSaysWhyNot(t *testing.T) {
 	}
 	cfg := config(t)
 	cfg.Contain, cfg.Foreign = ContainForeign, executor.NetworkOutbound
+	t.Cleanup(func() { awaitSupervisors(t, cfg.Dir) })
 	o, _ := adopted(t, cfg)
 	want := "ip_nonlocal_bind"
 	if unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK) != nil {

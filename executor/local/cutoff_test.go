@@ -1,7 +1,6 @@
 package local
 
 import (
-	"os"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -10,7 +9,7 @@ import (
 // TestOutboundLossIsNoFailure: a task whose network ends is no failure: one that waits is ended, one that has failed by
 // that as quickly as it can is not blamed. The owner's next one has a network. What fails while all works is its own.
 func TestOutboundLossIsNoFailure(t *testing.T) {
-	o := besideWorld(t, os.Getuid())
+	o := besideWorld(t, usersHere()...)
 	if o == nil {
 		return
 	}

@@ -20,7 +20,7 @@ import (
 
 // startStack starts the process that has the network of a sandbox about to be made: it ends when nobody has the socket
 // that is returned any more, which the sandbox's first process inherits. It outlives the broker as a supervisor does.
-func (c *containment) startStack(executable string, log *os.File, env ...string) (
+func (c *containment) startStack(executable, name string, log *os.File) (
 	socket *os.File, stack *os.Process, err error,
 ) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -29,8 +29,8 @@ func (c *containment) startStack(executable string, log *os.File, env ...string)
 	}
 	socket, theirs := os.NewFile(uintptr(pair[0]), "network"), os.NewFile(uintptr(pair[1]), "sandbox")
 	defer theirs.Close()
-	cmd := outbound.Command(executable, c.plan)
-	cmd.ExtraFiles, cmd.Stderr, cmd.Env = []*os.File{theirs}, log, append(supervisorEnv(), env...)
+	cmd := outbound.Command(executable, name, c.plan)
+	cmd.ExtraFiles, cmd.Stderr, cmd.Env = []*os.File{theirs}, log, supervisorEnv()
 	if err = cmd.Start(); err != nil {
 		socket.Close()
 		return nil, nil, fmt.Errorf("start the process of a network in namespaces of its own: %w", err)
@@ -41,8 +41,7 @@ func (c *containment) startStack(executable string, log *os.File, env ...string)
 // addStack gives the sandbox of a slot, which cmd makes, the network of a stack.
 func (h *Handler) addStack(s *slot, cmd *exec.Cmd) (socket *os.File, err error) {
 	s.names = namesFile()
-	// By the mark it is found if it hangs when its sandbox has gone.
-	socket, s.stack, err = h.contain.startStack(h.cfg.Executable, h.stderr, s.workMark())
+	socket, s.stack, err = h.contain.startStack(h.cfg.Executable, s.name, h.stderr)
 	if err == nil {
 		inheritStack(cmd, socket)
 	}
@@ -74,6 +73,21 @@ func endStack(stack *os.Process) {
 	go func() { _, _ = stack.Wait() }()
 }
 
+// endOldStack does so by the slot's name, if an earlier broker has started it. What it has in its environment would not
+// do: only root may read that.
+func (s *slot) endOldStack() {
+	if s.stack != nil {
+		return
+	}
+	for _, pid := range pids() {
+		p, ok := readProcess(pid)
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if ok && err == nil && outbound.IsStack(line, s.name) {
+			p.signal(unix.SIGKILL)
+		}
+	}
+}
+
 // tryOutbound makes the sandbox of cmd with a stack and lets both go again; the error says what either said.
 func (c *containment) tryOutbound(cfg Config, cmd *exec.Cmd, dir string, said *bytes.Buffer) error {
 	path := filepath.Join(dir, "network")
@@ -82,7 +96,7 @@ func (c *containment) tryOutbound(cfg Config, cmd *exec.Cmd, dir string, said *b
 		return err
 	}
 	defer log.Close()
-	socket, stack, err := c.startStack(cfg.Executable, log)
+	socket, stack, err := c.startStack(cfg.Executable, filepath.Base(dir), log)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -25,12 +26,19 @@ const maxMemory = 96 << 20
 // Ready is what Serve tells the sandbox once it works.
 const Ready = "ready"
 
-// Command returns what starts a stack for sandboxes of a plan, of which it needs to know their user alone.
-func Command(executable string, p sandbox.Plan) *exec.Cmd {
+// Command returns what starts a stack for a sandbox of a plan, of which it needs to know the user alone. By the name
+// others find it.
+func Command(executable, name string, p sandbox.Plan) *exec.Cmd {
 	p = sandbox.Plan{UID: p.UID, GID: p.GID, Become: p.Become}
-	cmd := exec.Command(executable, Verb, p.Encode())
+	cmd := exec.Command(executable, Verb, name, p.Encode())
 	cmd.Dir, cmd.SysProcAttr = "/", p.AloneAttributes()
 	return cmd
+}
+
+// IsStack reports whether a command line, as /proc has it, is that of the stack of this name.
+func IsStack(line []byte, name string) bool {
+	args := bytes.Split(line, []byte{0})
+	return len(args) > 2 && string(args[1]) == Verb && string(args[2]) == name
 }
 
 // Serve is the life of a stack's process; args is what follows Verb on the command line. It ends with the sandbox,
@@ -73,10 +81,10 @@ func serve(args []string) error {
 // confine takes rights from this process that it does not need: it reads what strangers send. Only its sandbox ends it:
 // a machine that goes down asks all programs to end, and the task would fail by that.
 func confine(args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("got %d arguments: give a plan", len(args))
+	if len(args) != 2 {
+		return fmt.Errorf("got %d arguments: give a name and a plan", len(args))
 	}
-	p, err := sandbox.Decode(args[0])
+	p, err := sandbox.Decode(args[1])
 	if err != nil {
 		return err
 	}

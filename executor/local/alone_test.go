@@ -184,7 +184,7 @@ func TestOutboundFollowsNameServers(t *testing.T) {
 	if o == nil {
 		return
 	}
-	task := stranger(1, "site-1", "cat "+sandbox.ResolvConf)
+	task := stranger(1, "site-1", "(exec 3<>/dev/tcp/"+worldAddress+"/"+worldPort+") && cat "+sandbox.ResolvConf)
 	if got := o.said(task); got != "nameserver 10.0.2.3\n" {
 		t.Errorf("a task sees %q", got)
 	}

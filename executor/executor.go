@@ -125,9 +125,10 @@ const (
 	// attempt that Start refused.
 	Declined
 	// Orphaned: what watched it (a supervisor, its container's first process) was gone
-	// without a word, while broker, machine and engine stood. Its task may have done that
-	// to be computed for nothing, so it is charged for Run, which the handler measures: from
-	// the start to the moment at which it found it so. Nothing of it runs any more.
+	// without a word, while broker, machine and engine stood; or what carried its packets
+	// was. Its task may have done that to be computed for nothing, so it is charged for
+	// Run, which the handler measures: from the start to the moment at which it found it
+	// so. Nothing of it runs any more.
 	Orphaned
 )
 

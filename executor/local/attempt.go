@@ -24,7 +24,9 @@ type attempt struct {
 	word []byte
 	// told: the broker asked for the end. signalled: outside a sandbox, a signal did; stray: and nobody else.
 	told, signalled, stray bool
-	scratch                *scratch // nil = no bound
+	// cut: its network has gone. ours: we ended it for that.
+	cut, ours bool
+	scratch   *scratch // nil = no bound
 	// askAt is when the journal is asked what a signal meant, watchdog.Never = none came;
 	// askedAt is when that was done last.
 	askAt, askedAt int64
@@ -51,6 +53,7 @@ func (a *attempt) run() executor.Result {
 	if a.stray && r.Cause == executor.Stopped {
 		r.Cause, r.Detail = executor.Orphaned, strayed
 	}
+	a.blameNetwork(&r)
 	return r
 }
 
@@ -81,7 +84,11 @@ func (a *attempt) report(r executor.Result) (unclean error) {
 	e.Out, e.Err = a.keepOutput(0), a.keepOutput(1)
 	word := a.record(line{End: e}) // it counts, whatever becomes of what is left
 	cleaned := make(chan error, 1)
-	switch err := a.cleanInTime(r, cleaned); {
+	err := a.cleanInTime(r, cleaned)
+	if err == nil && a.isCutOff() {
+		err = errNoNetwork
+	}
+	switch {
 	case err != nil && a.inside:
 		unclean = err
 		a.resign(err) // before the end is told: it is given nothing more

@@ -123,15 +123,14 @@ func (c *containment) try(cfg Config, k kind) error {
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if plan.Outbound {
-		socket, stack, serr := c.startStack(cfg.Executable, os.Stderr)
-		if serr != nil {
-			return serr
-		}
-		defer func() { _, _ = stack.Wait() }()
-		defer socket.Close()
-		inheritStack(cmd, socket)
+		return c.tryOutbound(cfg, cmd, dir, &said)
 	}
-	if err = cmd.Run(); err == nil {
+	return tried(cmd.Run(), &said)
+}
+
+// tried returns why a sandbox could not be made, by what its supervisor has said.
+func tried(err error, said *bytes.Buffer) error {
+	if err == nil {
 		return nil
 	}
 	if text := strings.TrimSpace(said.String()); text != "" {

@@ -104,10 +104,11 @@ func (h *Handler) warmest(k kind, owner string) *slot {
 			return nil
 		}
 		err := s.missing()
-		if err == nil {
+		old := s.hasOldNames()
+		if err == nil && !old {
 			return s
 		}
-		if !errors.Is(err, os.ErrClosed) { // else it has just died, or we close
+		if err != nil && !errors.Is(err, os.ErrClosed) { // else it has just died, or we close
 			h.cfg.Logger.Warn().Err(err).Str("folder", s.dir).Int("supervisor", s.pid).
 				Msg("a slot for tasks cannot be used any more; its supervisor is replaced")
 		}

@@ -85,7 +85,8 @@ func (h *Handler) takeDir() (err error) {
 	if h.desk, err = attempts.OpenDesk(h.cfg.Dir, "fence"); err != nil {
 		return err
 	}
-	if h.stderr, err = os.OpenFile(h.logPath(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+	// For writing only: those that have it are to read nothing of each other.
+	if h.stderr, err = os.OpenFile(h.logPath(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		h.desk.Close()
 	}
 	return err

@@ -28,6 +28,7 @@ func (a *attempt) Due(now int64) (next int64) {
 	if now >= a.askAt && a.isStopped(now) {
 		a.Stop("")
 	}
+	a.seeNetwork()
 	if over := a.scratch.look(now); over != "" {
 		a.GoneOver(over)
 	}
@@ -88,6 +89,7 @@ func (a *attempt) isStopped(now int64) bool {
 	lines, err := readJournal(io.NewSectionReader(a.journal, 0, math.MaxInt64))
 	for _, l := range lines {
 		if l.Stop != nil && l.Stop.Name == a.name {
+			a.told = true
 			a.Stop(l.Stop.Why)
 			return true
 		}

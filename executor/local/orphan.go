@@ -25,6 +25,8 @@ func (e *ended) unseen(restarted bool) {
 		r.Cause, r.Detail = executor.Vanished, "lost: the machine was restarted"
 	case e.isStray():
 		r.Cause, r.Detail = executor.Vanished, "lost: its supervisor was signalled to end, while no broker looked"
+	case r.Detail == cutOff:
+		r.Cause, r.Detail = executor.Vanished, "lost: its network stack ended, while no broker looked"
 	}
 }
 

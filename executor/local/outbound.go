@@ -1,47 +1,117 @@
 package local
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
-	"syscall"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/sandbox/outbound"
 )
 
 // startStack starts the process that has the network of a sandbox about to be made: it ends when nobody has the socket
 // that is returned any more, which the sandbox's first process inherits. It outlives the broker as a supervisor does.
-func (c *containment) startStack(executable string, log io.Writer) (socket *os.File, stack *os.Process, err error) {
+func (c *containment) startStack(executable, name string, log *os.File) (
+	socket *os.File, stack *os.Process, err error,
+) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the socket to a network: %w", err)
 	}
 	socket, theirs := os.NewFile(uintptr(pair[0]), "network"), os.NewFile(uintptr(pair[1]), "sandbox")
 	defer theirs.Close()
-	cmd := exec.Command(executable, outbound.Arguments(c.plan.UID, c.plan.GID)...)
-	cmd.Dir, cmd.ExtraFiles, cmd.Stderr, cmd.Env = "/", []*os.File{theirs}, log, supervisorEnv()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd := outbound.Command(executable, name, c.plan)
+	cmd.ExtraFiles, cmd.Stderr, cmd.Env = []*os.File{theirs}, log, supervisorEnv()
 	if err = cmd.Start(); err != nil {
 		socket.Close()
-		return nil, nil, fmt.Errorf("start the process of a network: %w", err)
+		return nil, nil, fmt.Errorf("start the process of a network in namespaces of its own: %w", err)
 	}
 	return socket, cmd.Process, nil
 }
 
-// addStack gives the sandbox that cmd makes the network of a stack.
-func (h *Handler) addStack(cmd *exec.Cmd) (socket *os.File, stack *os.Process, err error) {
-	socket, stack, err = h.contain.startStack(h.cfg.Executable, h.stderr)
+// addStack gives the sandbox of a slot, which cmd makes, the network of a stack.
+func (h *Handler) addStack(s *slot, cmd *exec.Cmd) (socket *os.File, err error) {
+	s.names = namesFile()
+	socket, s.stack, err = h.contain.startStack(h.cfg.Executable, s.name, h.stderr)
 	if err == nil {
 		inheritStack(cmd, socket)
 	}
-	return socket, stack, err
+	return socket, err
+}
+
+// namesFile is the file that names the machine's name servers as of now, nil = none does.
+func namesFile() os.FileInfo {
+	st, _ := os.Stat(sandbox.ResolvConf)
+	return st
+}
+
+// hasOldNames reports whether that file was replaced since a sandbox's stack has begun, which may see the one of then.
+func (s *slot) hasOldNames() bool {
+	if s.network != executor.NetworkOutbound {
+		return false
+	}
+	now := namesFile()
+	return (now == nil) != (s.names == nil) || now != nil && !os.SameFile(now, s.names)
+}
+
+// endStack ends a stack whose sandbox has gone: one that hangs would not see that. Nobody waits until it has: a process
+// that waits for a disk takes no signal.
+func endStack(stack *os.Process) {
+	if stack == nil {
+		return
+	}
+	_ = stack.Kill()
+	go func() { _, _ = stack.Wait() }()
+}
+
+// endOldStack does so by the slot's name, if an earlier broker has started it. What it has in its environment would not
+// do: only root may read that.
+func (s *slot) endOldStack() {
+	if s.stack != nil {
+		return
+	}
+	for _, pid := range pids() {
+		p, ok := readProcess(pid)
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if ok && err == nil && outbound.IsStack(line, s.name) {
+			p.signal(unix.SIGKILL)
+		}
+	}
+}
+
+// tryOutbound makes the sandbox of cmd with a stack and lets both go again; the error says what either said.
+func (c *containment) tryOutbound(cfg Config, cmd *exec.Cmd, dir string, said *bytes.Buffer) error {
+	path := filepath.Join(dir, "network")
+	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	socket, stack, err := c.startStack(cfg.Executable, filepath.Base(dir), log)
+	if err != nil {
+		return err
+	}
+	defer endStack(stack)
+	defer socket.Close()
+	inheritStack(cmd, socket)
+	if err = tried(cmd.Run(), said); err == nil {
+		return nil
+	}
+	why, rerr := os.ReadFile(path)
+	first, _, _ := strings.Cut(strings.TrimSpace(string(why)), "\n")
+	if rerr != nil || first == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, strings.TrimPrefix(first, outbound.Verb+": "))
 }
 
 // inheritStack has a supervisor find the socket.

@@ -186,6 +186,7 @@ func vanished(name, why string) *ended {
 // sweep kills what a dead supervisor left running: its cgroup, and every
 // process that carries the slot's mark.
 func (h *Handler) sweep(s *slot) {
+	s.endOldStack()
 	const rounds = 50 // a second, if all that is left is between two programs
 	for range rounds {
 		h.groups.killIn(s.name)

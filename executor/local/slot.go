@@ -39,6 +39,7 @@ type slot struct {
 	pidfd *os.File
 	proc  *os.Process
 	stack *os.Process // that has the sandbox's network, and ends with it; nil = it has none of its own
+	names os.FileInfo // by which that finds the machine's name servers; nil = there is none
 	// current is the attempt it has, nil = idle. Guarded by Handler.mu.
 	current *work
 	// refs counts attempts whose lines still matter. Guarded by Handler.mu.
@@ -159,13 +160,12 @@ func (s *slot) release() {
 	}
 }
 
-// reap waits for the processes of a slot, whose end has begun.
+// reap waits for the supervisor of a slot, whose end has begun, and ends its stack.
 func (s *slot) reap() {
-	for _, p := range []*os.Process{s.proc, s.stack} {
-		if p != nil {
-			_, _ = p.Wait()
-		}
+	if s.proc != nil {
+		_, _ = s.proc.Wait()
 	}
+	endStack(s.stack)
 }
 
 // superviseVerb is the argument with which the program is a supervisor.
@@ -183,8 +183,8 @@ func (h *Handler) exec(s *slot, files []*os.File) error {
 		defer groups.close()
 		h.enclose(cmd, s.kind, groups)
 		if s.network == executor.NetworkOutbound {
-			var socket *os.File
-			if socket, s.stack, err = h.addStack(cmd); err != nil {
+			socket, err := h.addStack(s, cmd)
+			if err != nil {
 				return err
 			}
 			defer socket.Close()

@@ -198,8 +198,8 @@ func (s *supervisor) serveOne(off, n int64) error {
 	if off < 0 || n <= 0 || n > maxLine {
 		return fmt.Errorf("run of %d bytes at %d", n, off)
 	}
-	if s.networkLost() {
-		return errors.New("the process of its network has gone")
+	if s.isCutOff() {
+		return errNoNetwork
 	}
 	raw := make([]byte, n)
 	if _, err := s.journal.ReadAt(raw, off); err != nil {

@@ -32,17 +32,17 @@ var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS
 // reach beyond: AF_VSOCK the hypervisor, AF_ALG much of the kernel.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// filter returns the program that the kernel asks about each call of this architecture;
-// those of another one end the process.
-func filter() []unix.SockFilter {
+// filter returns the program that the kernel asks about each call of this architecture, and that refuses all families
+// of sockets but some, and more calls; those of another architecture end the process.
+func filter(families []uint32, more ...uint32) []unix.SockFilter {
 	p := ofThisArchitecture(give(unix.SECCOMP_RET_KILL_PROCESS))
-	for _, call := range refused {
+	for _, call := range slices.Concat(refused, more) {
 		p = append(p, skipUnless(call), deny(unix.EPERM))
 	}
 	for _, call := range absent {
 		p = append(p, skipUnless(call), deny(unix.ENOSYS))
 	}
-	return slices.Concat(p, limitsOfOthers(), leases, sockets(), []unix.SockFilter{allow})
+	return slices.Concat(p, limitsOfOthers(), leases, sockets(families), []unix.SockFilter{allow})
 }
 
 // limitsOfOthers refuses to set the limits of another process: the kernel asks for the same
@@ -62,8 +62,8 @@ func limitsOfOthers() []unix.SockFilter {
 	}
 }
 
-// sockets refuses families of sockets.
-func sockets() []unix.SockFilter {
+// sockets refuses families of sockets but some.
+func sockets(families []uint32) []unix.SockFilter {
 	p := []unix.SockFilter{
 		equal(unix.SYS_SOCKET, 1, 0),
 		equal(unix.SYS_SOCKETPAIR, 0, uint8(2*len(families)+2)),
@@ -77,7 +77,7 @@ func sockets() []unix.SockFilter {
 
 // RefuseCalls installs the filter on all threads of this process, for good; nothing that
 // they start gains a right by an exec.
-func RefuseCalls() error { return install(filter()) }
+func RefuseCalls() error { return install(filter(families)) }
 
 func install(p []unix.SockFilter) error {
 	runtime.LockOSThread()

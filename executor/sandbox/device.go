@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -40,6 +41,20 @@ func GiveDevice(socket int) error {
 		return fmt.Errorf("hand over the interface: %w", err)
 	}
 	return nil
+}
+
+// DeviceStands reports whether the interface of GiveDevice is there: it goes with what has its other end.
+func DeviceStands() bool {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return true // nothing says otherwise
+	}
+	defer unix.Close(s)
+	ifr, err := unix.NewIfreq(deviceName)
+	if err == nil {
+		err = unix.IoctlIfreq(s, unix.SIOCGIFFLAGS, ifr)
+	}
+	return !errors.Is(err, unix.ENODEV) && (err != nil || ifr.Uint16()&unix.IFF_UP != 0)
 }
 
 // makeInterface makes it, with an address and the way to everywhere.
@@ -111,8 +126,8 @@ func addDefaultRoute(socket int) error {
 	return nil
 }
 
-// resolvConf is where libraries look for their name server.
-const resolvConf = "/etc/resolv.conf"
+// ResolvConf is where libraries look for their name server.
+const ResolvConf = "/etc/resolv.conf"
 
 // nameServer names the stack's as the only name server. The machine's file is not shown: it may be a link to
 // elsewhere, and names what cannot be reached.
@@ -120,8 +135,8 @@ func (p Plan) nameServer(b *builder) error {
 	if !p.Outbound {
 		return nil
 	}
-	if err := b.mkdir(filepath.Dir(resolvConf)); err != nil {
+	if err := b.mkdir(filepath.Dir(ResolvConf)); err != nil {
 		return err
 	}
-	return os.WriteFile(b.root+resolvConf, []byte("nameserver "+NameServer.Addr().String()+"\n"), 0o644)
+	return os.WriteFile(b.root+ResolvConf, []byte("nameserver "+NameServer.Addr().String()+"\n"), 0o644)
 }

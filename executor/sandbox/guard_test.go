@@ -19,6 +19,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(guardedVar) != "" {
 		os.Exit(guarded(os.Stdout))
 	}
+	if os.Getenv(aloneVar) != "" {
+		os.Exit(alone(os.Stdout))
+	}
 	os.Exit(m.Run())
 }
 

@@ -64,7 +64,7 @@ func (p Plan) listed() (out []string) {
 // hidden returns Hide, and what a sandbox has one of its own of.
 func (p Plan) hidden() []string {
 	if p.Outbound {
-		return slices.Concat(p.Hide, []string{resolvConf})
+		return slices.Concat(p.Hide, []string{ResolvConf})
 	}
 	return p.Hide
 }

@@ -15,14 +15,17 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 )
 
 // Patience with name servers.
 const (
 	answerIn = 4 * time.Second // of each server
 	idleAsk  = 10 * time.Second
-	// idleNames ends a flow of questions, of which most ask once, that has all answers.
-	idleNames = time.Second
+	// idleNames ends a flow of questions, of which most ask once, that has all answers. Who asks again later has
+	// another one by that. Of 2500 names in a second, one after another, each has a place among maxLookups so.
+	idleNames = 200 * time.Millisecond
 )
 
 // resolver asks this machine's name servers what tasks want to know. Only questions pass: name servers may do more for
@@ -167,7 +170,7 @@ func systemServers() []netip.AddrPort {
 	server.Lock()
 	defer server.Unlock()
 	if now := time.Now(); now.Sub(server.at) > answerIn || server.list == nil {
-		file, _ := os.ReadFile("/etc/resolv.conf") // without one, libraries ask loopback
+		file, _ := os.ReadFile(sandbox.ResolvConf) // without one, libraries ask loopback
 		server.at, server.list = now, nameServers(string(file))
 	}
 	return server.list

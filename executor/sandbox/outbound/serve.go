@@ -1,12 +1,13 @@
 package outbound
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"os/signal"
 	"runtime/debug"
-	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -25,8 +26,20 @@ const maxMemory = 96 << 20
 // Ready is what Serve tells the sandbox once it works.
 const Ready = "ready"
 
-// Arguments are those of a stack for the sandboxes of a user: it leaves root for it.
-func Arguments(uid, gid int) []string { return []string{Verb, strconv.Itoa(uid), strconv.Itoa(gid)} }
+// Command returns what starts a stack for a sandbox of a plan, of which it needs to know the user alone. By the name
+// others find it.
+func Command(executable, name string, p sandbox.Plan) *exec.Cmd {
+	p = sandbox.Plan{UID: p.UID, GID: p.GID, Become: p.Become}
+	cmd := exec.Command(executable, Verb, name, p.Encode())
+	cmd.Dir, cmd.SysProcAttr = "/", p.AloneAttributes()
+	return cmd
+}
+
+// IsStack reports whether a command line, as /proc has it, is that of the stack of this name.
+func IsStack(line []byte, name string) bool {
+	args := bytes.Split(line, []byte{0})
+	return len(args) > 2 && string(args[1]) == Verb && string(args[2]) == name
+}
 
 // Serve is the life of a stack's process; args is what follows Verb on the command line. It ends with the sandbox,
 // whose end the kernel tells by the socket. It returns the exit code.
@@ -65,26 +78,18 @@ func serve(args []string) error {
 	return awaitEnd(fdSandbox)
 }
 
-// confine takes rights from this process that it does not need: it reads what strangers send.
+// confine takes rights from this process that it does not need: it reads what strangers send. Only its sandbox ends it:
+// a machine that goes down asks all programs to end, and the task would fail by that.
 func confine(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("got %d arguments: give a user and a group", len(args))
+		return fmt.Errorf("got %d arguments: give a name and a plan", len(args))
 	}
-	uid, err1 := strconv.Atoi(args[0])
-	gid, err2 := strconv.Atoi(args[1])
-	if err := errors.Join(err1, err2, os.Chdir("/")); err != nil {
+	p, err := sandbox.Decode(args[1])
+	if err != nil {
 		return err
 	}
-	if os.Getuid() == 0 {
-		err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid))
-		if err != nil {
-			return fmt.Errorf("become user %d, group %d: %w", uid, gid, err)
-		}
-	}
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("close this process to others: %w", err)
-	}
-	return sandbox.RefuseCalls()
+	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
+	return p.EnterAlone()
 }
 
 // receiveDevice takes what sandbox.GiveDevice sends; nil means that the sandbox has ended.

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ const evadeVar = "EVADE_LOOKS"
 type evader struct {
 	before, long, after string // folders, in the order in which they are looked at
 	watched             int    // inotify
+	opensLong           int    // the number of the watch that tells that long is looked at
 }
 
 // bigFile is larger than the bound of tests.
@@ -38,7 +40,7 @@ func evade() error {
 	return e.follow()
 }
 
-// newEvader makes three folders, of which the second takes long to look at, and watches two.
+// newEvader makes three folders, of which the second takes long to look at, and watches them.
 func newEvader() (e evader, err error) {
 	for _, dir := range []string{"a", "b", "c"} {
 		err = errors.Join(err, os.Mkdir(dir, 0o700))
@@ -62,9 +64,11 @@ func newEvader() (e evader, err error) {
 	if e.watched, err = unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
 		return e, err
 	}
-	_, err = unix.InotifyAddWatch(e.watched, e.long, unix.IN_OPEN)
+	e.opensLong, err = unix.InotifyAddWatch(e.watched, e.long, unix.IN_OPEN)
 	_, failed = unix.InotifyAddWatch(e.watched, e.after, unix.IN_CLOSE_NOWRITE)
-	return e, errors.Join(err, failed)
+	// A look that came too early for it ends here, at the file, and nothing else is told: it would stay forever.
+	_, found := unix.InotifyAddWatch(e.watched, e.before, unix.IN_OPEN)
+	return e, errors.Join(err, failed, found)
 }
 
 // follow moves the file behind the look, and back when it has passed.
@@ -79,7 +83,7 @@ func (e evader) follow() error {
 			return errors.Join(err, errors.New("no more is told of looks"))
 		}
 		from, to := e.before, e.after
-		if event[4]&unix.IN_OPEN != 0 {
+		if int(binary.NativeEndian.Uint32(event)) == e.opensLong {
 			from, to = to, from
 		}
 		err = os.Rename(filepath.Join(from, "big"), filepath.Join(to, "big"))

@@ -37,17 +37,32 @@ func TestWhatIsLentIsSeen(t *testing.T) {
 		t.Fatalf("it lends %+v", l)
 	}
 	w.submit("a", w.job("a", 1))
-	if l := w.s.Lending(); l[0].InUse != 1000 || w.s.WaitingWouldFit("b") {
+	if l := w.s.Lending(); l[0].InUse != 1000 || wouldFit(w, "b") {
 		t.Fatalf("with a task it lends %+v", l)
 	}
 	ref := w.s.Assignments("b")[0].AttemptRef
 	w.must("b", &command.Decline{Attempts: []command.AttemptRef{ref}, Reason: "no"})
-	if !w.s.WaitingWouldFit("b") || w.s.WaitingFits("b") || w.s.WaitingWouldFit("a") {
+	if !wouldFit(w, "b") || w.s.WaitingFits("b") || wouldFit(w, "a") {
 		t.Error("the declined task would fit there, and at no other site")
 	}
 	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
 	w.submit("b", w.job("b", 3))
-	if w.s.WaitingWouldFit("b") {
+	if wouldFit(w, "b") {
 		t.Error("its own waiting task counts as another site's")
 	}
+}
+
+// wouldFit asks without a bound that matters, whatever it begins with.
+func wouldFit(w *world, site string) bool {
+	w.t.Helper()
+	fits, left := w.s.WaitingWouldFit(site, 0, 1000)
+	for first := 1; first < 5; first++ {
+		if again, too := w.s.WaitingWouldFit(site, first, 1000); again != fits || left < 0 || too < 0 {
+			w.t.Fatalf("%s, beginning with %d: %v, %d, and with 0: %v, %d", site, first, again, too, fits, left)
+		}
+	}
+	if found, left := w.s.WaitingWouldFit(site, 0, 0); found || fits && left >= 0 {
+		w.t.Fatalf("%s: it looks at machines that it may not", site)
+	}
+	return fits
 }

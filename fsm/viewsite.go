@@ -142,12 +142,24 @@ func (s *views) Lending() []Lending {
 }
 
 // WaitingWouldFit reports whether a task of another site waits that could ever run on what the site exposes. Unlike
-// with WaitingFits, tasks that the site has declined count.
-func (s *views) WaitingWouldFit(name string) bool {
+// with WaitingFits, tasks that the site has declined count. It begins with the kind of tasks whose number is first, and
+// looks at so many kinds and machines at most: left says how many it might still have, below 0 that they did not
+// suffice.
+func (s *views) WaitingWouldFit(name string, first, most int) (fits bool, left int) {
 	x := s.byName[name]
-	return x != nil && slices.ContainsFunc(s.active, func(c *class) bool {
-		return x.couldRun(&c.Shape) && slices.ContainsFunc(c.lanes, func(l *lane) bool { return l.owner != x })
-	})
+	if x == nil {
+		return false, most
+	}
+	for i := range s.active {
+		if most -= 1 + len(x.machines); most < 0 {
+			return false, most
+		}
+		c := s.active[(i+first%len(s.active))%len(s.active)]
+		if slices.ContainsFunc(c.lanes, func(l *lane) bool { return l.owner != x }) && x.couldRun(&c.Shape) {
+			return true, most
+		}
+	}
+	return false, most
 }
 
 // Fits reports whether a site's exposed machines, if they were empty, could run a task of the job.

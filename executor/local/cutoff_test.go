@@ -1,7 +1,10 @@
 package local
 
 import (
+	"errors"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
 )
@@ -45,5 +48,26 @@ func TestLossWhileNoBrokerLooked(t *testing.T) {
 	e := &ended{Result: executor.Result{Cause: executor.Orphaned, Detail: cutOff}}
 	if e.unseen(false); e.Result.Cause != executor.Vanished || e.Result.Detail == cutOff {
 		t.Errorf("got %+v, want one that is lost", e.Result)
+	}
+}
+
+// TestStackThatFailsAtItsStart: a sandbox whose stack has not said that it works is given no task. One that began beside
+// it was its owner's to pay, and after five it had failed.
+func TestStackThatFailsAtItsStart(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &supervisor{network: pair[0]}
+	served := make(chan error)
+	go func() { served <- s.serveOne(0, 1) }()
+	if err := unix.Close(pair[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; !errors.Is(err, errNoNetwork) || s.stands {
+		t.Errorf("a task is served without its network: %v", err)
+	}
+	if err := unix.Close(pair[0]); err != nil {
+		t.Fatal(err)
 	}
 }

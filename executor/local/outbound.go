@@ -130,10 +130,21 @@ func (s *supervisor) joinNetwork(try bool) error {
 	if err := sandbox.GiveDevice(s.network); err != nil || !try {
 		return err
 	}
-	return awaitStack(s.network)
+	return s.awaitNetwork()
 }
 
-// stackWithin is how long a stack may take to say that it works, when that is tried.
+// awaitNetwork waits until the stack has said that it works, if it has not yet. One that fails while it begins is its
+// site's trouble, and no task's that has begun beside it.
+func (s *supervisor) awaitNetwork() error {
+	if s.network == 0 || s.stands {
+		return nil
+	}
+	err := awaitStack(s.network)
+	s.stands = err == nil
+	return err
+}
+
+// stackWithin is how long a stack may take to say that it works.
 const stackWithin = 20 * time.Second
 
 // awaitStack waits until it says so.

@@ -58,6 +58,7 @@ type supervisor struct {
 	cleanFor time.Duration // bound of cleaning up, in a sandbox
 	room     int64         // bytes of scratch, 0 = a share of what is free, noScratch = no bound
 	network  int           // socket to the process that has the sandbox's network, 0 = none
+	stands   bool          // that process has said that it works
 }
 
 // Supervise is the life of a supervisor process; args is what follows
@@ -198,8 +199,8 @@ func (s *supervisor) serveOne(off, n int64) error {
 	if off < 0 || n <= 0 || n > maxLine {
 		return fmt.Errorf("run of %d bytes at %d", n, off)
 	}
-	if s.isCutOff() {
-		return errNoNetwork
+	if err := s.awaitNetwork(); err != nil || s.isCutOff() {
+		return errors.Join(errNoNetwork, err)
 	}
 	raw := make([]byte, n)
 	if _, err := s.journal.ReadAt(raw, off); err != nil {

@@ -21,12 +21,24 @@ const (
 	idleHours, partIdle = 1, 0.1
 	// None of a faded count is less than this.
 	half = 0.5
+	// maxExcessMs is a century: a site may report whatever it likes.
+	maxExcessMs = 100 * 366 * 24 * 3600e3
 )
 
-// View returns what was seen, by site.
+// View returns what was seen, by site. It is worked out once a sample at most: others ask for it as often as they like,
+// and the state waits for the sample after it.
 func (w *Watch) View() node.Plausibility {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.viewed {
+		w.view, w.viewed = w.judge(), true
+	}
+	out := w.view
+	out.Sites = slices.Clone(out.Sites)
+	return out
+}
+
+func (w *Watch) judge() node.Plausibility {
 	out := node.Plausibility{Since: w.since, HalfLife: HalfLife}
 	slow, owners := w.open()
 	for _, name := range slices.Sorted(maps.Keys(w.sites)) {
@@ -60,7 +72,8 @@ func (w *Watch) open() (map[string]*contrast, map[string]map[string]struct{}) {
 
 func (t *tally) view(name string, slow *contrast, owners map[string]struct{}) node.SitePlausibility {
 	v := node.SitePlausibility{
-		Site: name, Runs: t.runs, Beyond: t.beyond, Excess: time.Duration(t.excessMs) * time.Millisecond,
+		Site: name, Runs: t.runs, Beyond: t.beyond,
+		Excess:   time.Duration(min(t.excessMs, maxExcessMs)) * time.Millisecond,
 		Slowness: slow.slowness(), Declined: t.declined, Unstarted: t.unstarted,
 		Lent: t.lentHours, Ran: t.ranHours, Idle: t.idleHours,
 	}

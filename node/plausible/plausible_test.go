@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // hours plays so many.
@@ -35,7 +36,7 @@ func TestHonestSitesShowNothing(t *testing.T) {
 				p.watch.Sample(p.state, p.clock())
 			}
 		}
-		for _, s := range p.watch.View().Sites {
+		for _, s := range fresh(p.watch).Sites {
 			if len(s.Notes) > 0 {
 				rt.Fatalf("seed %d: of honest %s it is said: %q\n%s", seed, s.Site, s.Notes, p.lines())
 			}
@@ -95,7 +96,7 @@ func TestOneThatDeclinesAllIsShown(t *testing.T) {
 func TestFewTasksSayNothing(t *testing.T) {
 	w := New()
 	w.Observe(ended("a", "b", 1, 9000, 0))
-	if v := w.View(); !v.Since.IsZero() || len(v.Sites) > 0 {
+	if v := fresh(w); !v.Since.IsZero() || len(v.Sites) > 0 {
 		t.Errorf("before the first sample it shows %+v", v)
 	}
 	w = begunAt(t, time.Unix(1, 0))
@@ -103,12 +104,12 @@ func TestFewTasksSayNothing(t *testing.T) {
 		w.Observe(ended("a", "b", task+1, 20_000, 0))
 		w.Observe(ended("a", "a", task+100, 10_000, 0))
 	}
-	if s := w.View().Sites[0]; s.Site != "b" || s.Slowness.Tasks != enoughTasks-1 || s.Slowness.Factor != 0 {
+	if s := fresh(w).Sites[0]; s.Site != "b" || s.Slowness.Tasks != enoughTasks-1 || s.Slowness.Factor != 0 {
 		t.Errorf("of %d tasks it shows %+v", enoughTasks-1, s)
 	}
 	w.Observe(ended("a", "b", 50, 20_000, 0))
 	w.Observe(ended("a", "a", 150, 10_000, 0))
-	if s := w.View().Sites[0]; math.Abs(s.Slowness.Factor-2) > 1e-6 || len(s.Notes) > 0 {
+	if s := fresh(w).Sites[0]; math.Abs(s.Slowness.Factor-2) > 1e-6 || len(s.Notes) > 0 {
 		t.Errorf("of %d tasks of one job it shows %+v", enoughTasks, s)
 	}
 }
@@ -120,7 +121,7 @@ func TestASitesOwnJobsDoNotClearIt(t *testing.T) {
 		w.Observe(ended("b", "b", task+1, 5000, 0))
 		w.Observe(ended("b", "a", task+200, 10_000, 0))
 	}
-	for _, s := range w.View().Sites {
+	for _, s := range fresh(w).Sites {
 		if s.Site == "b" && s.Slowness.Tasks > 0 {
 			t.Errorf("its own tasks count: %+v", s)
 		}
@@ -142,7 +143,7 @@ func TestOutagesExcuse(t *testing.T) {
 		now = now.Add(c.outage)
 		w.Sample(s, now)
 		w.Observe(ended("a", "b", uint32(i), 0, c.beyond))
-		if got := w.View().Sites[0].Beyond; got != c.shown {
+		if got := fresh(w).Sites[0].Beyond; got != c.shown {
 			t.Errorf("case %d: %g runs are shown, want %g", i, got, c.shown)
 		}
 	}
@@ -155,7 +156,7 @@ func TestOldCountsFade(t *testing.T) {
 	w.Observe(ended("a", "a", 2, 1000, 0))
 	w.close(command.JobID{Site: "a", Num: 1}, 0)
 	w.nowMs += HalfLife.Milliseconds()
-	if s := w.View().Sites[0]; math.Abs(s.Runs-0.5) > 1e-9 || math.Abs(s.Slowness.Tasks-0.5) > 1e-9 {
+	if s := fresh(w).Sites[0]; math.Abs(s.Runs-0.5) > 1e-9 || math.Abs(s.Slowness.Tasks-0.5) > 1e-9 {
 		t.Errorf("a run is %g, and %g in the comparison, after a half-life", s.Runs, s.Slowness.Tasks)
 	}
 }
@@ -180,28 +181,6 @@ func TestABrokerThatHadNotHeardExcusesNoLaterOutage(t *testing.T) {
 	}
 }
 
-// TestAllSitesAreAskedInTurn, however many they are.
-func TestAllSitesAreAskedInTurn(t *testing.T) {
-	for _, n := range []int{1, maxAsked, maxAsked + 1, 5*maxAsked + 7} {
-		w, asked := New(), map[int]bool{}
-		for range n/maxAsked + 1 {
-			before := len(asked)
-			for i := range n {
-				if w.asks(i, n) {
-					asked[i] = true
-				}
-			}
-			if len(asked)-before > maxAsked {
-				t.Errorf("of %d sites %d are asked at once", n, len(asked)-before)
-			}
-			w.turn += maxAsked
-		}
-		if len(asked) != n {
-			t.Errorf("of %d sites %d were asked in a round", n, len(asked))
-		}
-	}
-}
-
 // TestMemoryIsBounded: jobs without an end, starts without an end, and sites that go.
 func TestMemoryIsBounded(t *testing.T) {
 	w := begunAt(t, time.Unix(1, 0))
@@ -222,7 +201,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Error("the oldest job is kept, not the newest")
 	}
 	w.Observe(&fsm.Event{Kind: fsm.EventSiteForgotten, Site: "b"})
-	for _, s := range w.View().Sites {
+	for _, s := range fresh(w).Sites {
 		if s.Runs > 0 {
 			t.Errorf("a forgotten site is shown: %+v", s)
 		}
@@ -252,4 +231,39 @@ func begunAt(t *testing.T, now time.Time) *Watch {
 	w := New()
 	w.Sample(founded(t), now)
 	return w
+}
+
+// fresh returns what a watch shows now, which is worked out at its next sample only.
+func fresh(w *Watch) node.Plausibility {
+	w.mu.Lock()
+	w.viewed = false
+	w.mu.Unlock()
+	return w.View()
+}
+
+// TestViewIsOfASample: however often it is asked for, it is worked out once a sample.
+func TestViewIsOfASample(t *testing.T) {
+	s, now := founded(t), time.Unix(1, 0)
+	w := New()
+	w.Sample(s, now)
+	before := len(w.View().Sites)
+	w.Observe(ended("a", "b", 1, 9000, 0))
+	if again := len(w.View().Sites); again != before {
+		t.Errorf("%d sites, and %d of the same sample", before, again)
+	}
+	w.Sample(s, now.Add(time.Second))
+	if after := len(w.View().Sites); after != before+1 {
+		t.Errorf("%d sites, and %d after the next sample", before, after)
+	}
+}
+
+// TestExcessOfALiar: a site may report whatever it likes.
+func TestExcessOfALiar(t *testing.T) {
+	w := begunAt(t, time.Unix(1, 0))
+	for task := range uint32(40) {
+		w.Observe(ended("a", "b", task+1, 1000, command.MaxTimeoutMs*2))
+	}
+	if s := fresh(w).Sites[0]; s.Beyond < 39 || s.Excess <= 0 {
+		t.Errorf("it shows %+v", s)
+	}
 }

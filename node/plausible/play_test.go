@@ -183,7 +183,7 @@ func (p *play) goOn(r *run) bool {
 }
 
 func (p *play) site(name string) node.SitePlausibility {
-	for _, s := range p.watch.View().Sites {
+	for _, s := range fresh(p.watch).Sites {
 		if s.Site == name {
 			return s
 		}
@@ -193,7 +193,7 @@ func (p *play) site(name string) node.SitePlausibility {
 }
 
 func (p *play) lines() (out string) {
-	for _, s := range p.watch.View().Sites {
+	for _, s := range fresh(p.watch).Sites {
 		out += fmt.Sprintf("%+v\n", s)
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // HalfLife is after how long, in log time, what was seen counts half.
@@ -23,7 +24,9 @@ type Watch struct {
 	begun          begun
 	groups         groups
 	sites          map[string]*tally
-	turn           int // counts the sites of which it was asked whether waiting tasks would fit
+	turn           int               // counts the sites of which it was asked whether waiting tasks would fit
+	view           node.Plausibility // as of the latest sample, if viewed
+	viewed         bool
 }
 
 // tally is what was seen of one site, as of atMs: older counts have faded by then.
@@ -113,6 +116,7 @@ func (w *Watch) Sample(s *fsm.State, now time.Time) {
 		w.since, w.sinceMs = now, w.nowMs
 	}
 	w.lend(s)
+	w.viewed = false
 }
 
 // site returns a site's tally, faded to a moment.

@@ -106,6 +106,7 @@ type handoverTracker struct {
 	slow   time.Time      // since when the disk is slow; zero = it is not
 	asked  time.Time      // when voters were last asked whether they are fit
 	turn   time.Time      // since when this member's turn lasts; zero = it does not lead
+	passed string         // the voter that was to lead after this turn, and did not; "" = none
 	said   relay.Reminder // that none is
 }
 
@@ -128,7 +129,7 @@ type leadership struct {
 // leadOrHandOver looks whether this member should go on leading.
 func (ld *leadership) leadOrHandOver(ctx context.Context, h *handoverTracker) {
 	if !ld.member.Calls.Leads() {
-		h.before, h.slow, h.turn = 0, time.Time{}, time.Time{}
+		h.before, h.slow, h.turn, h.passed = 0, time.Time{}, time.Time{}, ""
 		return
 	}
 	now, commit := time.Now(), ld.raft.CommitIndex()
@@ -215,13 +216,14 @@ func (ld *leadership) handOverSlow(ctx context.Context, h *handoverTracker, othe
 	ld.transferTo(successor, reasonDisk)
 }
 
-// asksToLead asks a voter whether it would lead.
+// asksToLead asks a voter whether it would lead. One that has handed over a moment ago since its disk is slow would do
+// so again.
 func (ld *leadership) asksToLead(ctx context.Context, v voterDisk, why reason) bool {
 	ctx, cancel := context.WithTimeout(ctx, ld.t.rpc/2)
 	defer cancel()
 	a, err := ld.dialer.join(ctx, relay.Peer{Site: string(v.id), Addr: transport.HostPort(v.addr)},
 		joinRequest{Who: true})
-	return err == nil && a.Site == string(v.id) && !a.Resting && !a.Unfit && (why != reasonDisk || !a.Slow)
+	return err == nil && a.Site == string(v.id) && !a.Resting && !a.Unfit && (why == reasonUnfit || !a.Slow)
 }
 
 // describeSelf answers a leader that looks for voters, or for another leader.

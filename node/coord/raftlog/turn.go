@@ -18,16 +18,15 @@ func (ld *leadership) handOverByTurn(ctx context.Context, h *handoverTracker, ot
 	if now.Sub(h.turn) < ld.t.turn || !ld.handed[reasonTurn].Due(now) || !ld.member.Calls.Leads() {
 		return
 	}
-	own, known := ld.store.Latency(now)
-	for _, v := range inTurn(others, ld.cfg.Site) {
-		slow := known && v.known && v.sync >= slowFactor*own && v.sync-own >= slowLeast // it would hand back
-		if v.ready && !slow && ld.asksToLead(ctx, v, reasonTurn) {
+	for _, v := range inTurn(others, cmp.Or(h.passed, ld.cfg.Site)) {
+		if v.ready && ld.asksToLead(ctx, v, reasonTurn) {
 			ld.log.Info().Str("to", string(v.id)).Dur("led", now.Sub(h.turn)).Msg("this leader's turn is over: handing over")
 			ld.transferTo(v, reasonTurn)
-			return
+			h.passed = string(v.id) // if it does not take the leadership, the one behind it is next
+			break
 		}
 	}
-	h.turn = now.Add(ld.t.turn/60 - ld.t.turn) // nobody would: ask again a little later
+	h.turn = now.Add(ld.t.turn/60 - ld.t.turn) // if this member still leads: ask again a little later
 }
 
 // inTurn returns the voters in the order of their names, those behind a member first.

@@ -61,7 +61,7 @@ func (h *Header) Commands() (n int) {
 
 // Of returns the header of an entry of which the state has made these results: of no calls, if the header says of
 // another number of commands than there are. A leader that wrote it so stops nobody: whose calls are in the entry finds
-// them by their commands' ids, or sends them again.
+// them by their commands' ids, or sends them again (Calls.Tick, Calls.LeadChanged).
 func (h *Header) Of(results []command.Result) *Header {
 	if h.Commands() == len(results) {
 		return h

@@ -206,6 +206,22 @@ func (p *pending) recordOutcome(c *proposal, o Outcome, index uint64) (live bool
 	return p.calls[c.seq] == c
 }
 
+// ordered returns the calls that a leader said to be ordered at an index up to most, and of which nothing else is under
+// way. Those that this member has passed, and that stand here all the same, are not where the leader said.
+func (p *pending) ordered(most uint64) (calls []*proposal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		if a := &c.attempts; a.index == 0 || a.index > most || a.underWay {
+			continue
+		}
+		if _, rests := p.resting[c]; !rests && !slices.Contains(p.queue, c) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
 // abandon removes a call whose caller gave up, and tells what is known. ok is
 // false if it was settled just before.
 func (p *pending) abandon(c *proposal) (a attempts, ok bool) {

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"errors"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -75,6 +77,32 @@ func TestPendingApply(t *testing.T) {
 		t.Errorf("settled %v with %v", c.settled, c.results)
 	}
 	p.apply([]call{{origin: 1, seq: 1, commands: 1}}, results) // a repeat reaches the log
+}
+
+// What a leader said to be ordered at an index that was passed, and was not there, is looked for; and at another leader
+// whatever its index is. What is under way again, rests or waits to be sent is left to that.
+func TestOrderedElsewhere(t *testing.T) {
+	p := newPending(1)
+	passed, later, never, again, rests, waits := newCall(t, p, 1), newCall(t, p, 2), newCall(t, p, 3), newCall(t, p, 4),
+		newCall(t, p, 5), newCall(t, p, 6)
+	p.takeQueue()
+	for c, index := range map[*proposal]uint64{passed: 7, later: 1 << 60, again: 7, rests: 7, waits: 7} {
+		p.recordOutcome(c, Ordered, index)
+	}
+	again.attempts.underWay = true
+	p.markResting(rests)
+	p.markResting(waits)
+	p.wake(waits)
+	if got := p.ordered(6); len(got) != 0 {
+		t.Errorf("before that index: %d calls", len(got))
+	}
+	if got := p.ordered(7); len(got) != 1 || got[0] != passed {
+		t.Errorf("at that index: %d calls", len(got))
+	}
+	got := p.ordered(math.MaxUint64)
+	if len(got) != 2 || !slices.Contains(got, passed) || !slices.Contains(got, later) || slices.Contains(got, never) {
+		t.Errorf("at another leader: %d calls", len(got))
+	}
 }
 
 func TestPendingRestored(t *testing.T) {

@@ -180,6 +180,14 @@ func (c *Calls) outcome(p *proposal, o Outcome, index uint64) {
 	}
 }
 
+// settleOrdered settles the calls that a leader said to be ordered at an index up to most, or sends them again. A
+// leader that names a wrong index, or another entry's, has its say until then.
+func (c *Calls) settleOrdered(most uint64) {
+	for _, p := range c.pending.ordered(most) {
+		c.settleFromSnapshot(p)
+	}
+}
+
 // settleFromSnapshot looks for a call that was ordered below what is applied here but
 // did not pass by: a snapshot brought it.
 func (c *Calls) settleFromSnapshot(p *proposal) {

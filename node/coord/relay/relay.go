@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -169,6 +170,7 @@ func (c *Calls) LeadChanged() {
 	to, _ := c.cfg.Backend.Lead()
 	c.forward.drop(to)
 	c.leadChange.Fire()
+	c.settleOrdered(math.MaxUint64)
 	c.pending.wake(nil)
 	c.dispatch()
 }
@@ -177,9 +179,11 @@ func (c *Calls) LeadChanged() {
 func (c *Calls) NextLead() <-chan struct{} { return c.leadChange.Wait() }
 
 // Tick is to be called about twice a second: it gives up a leader that owes an
-// answer for too long, and sends what waits.
+// answer for too long, looks after calls that are not where a leader said, and sends what
+// waits.
 func (c *Calls) Tick(now time.Time) {
 	c.forward.dropOverdueLink(now)
+	c.settleOrdered(c.cfg.Position.Now())
 	c.dispatch()
 }
 

@@ -51,8 +51,8 @@ func TestLossWhileNoBrokerLooked(t *testing.T) {
 	}
 }
 
-// TestStackThatFailsAtItsStart: a sandbox whose stack has not said that it works is given no task. One that began beside
-// it was its owner's to pay, and after five it had failed.
+// TestStackThatFailsAtItsStart: a sandbox whose stack has not said that it works is given no task. One that began
+// beside it was its owner's to pay, and after five it had failed.
 func TestStackThatFailsAtItsStart(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -20,9 +20,10 @@ var (
 	ErrVersion = errors.New("unknown batch format")
 )
 
-// DecodeBatch reads what Batch.Append or AppendBatch wrote, and nothing else: encoding the result gives
-// the same bytes. A command that cannot be read, of a kind that is not known or malformed, is an Unreadable in the
-// result: each stands behind its length, so those behind it are read all the same. Errors: ErrFormat, ErrVersion.
+// DecodeBatch reads what Batch.Append or AppendBatch wrote, and nothing else: encoding the result gives the same bytes,
+// but for what it could not read. A command that cannot be read, of a kind that is not known or malformed, is an
+// Unreadable in the result: each stands behind its length, so those behind it are read all the same. Errors: ErrFormat,
+// ErrVersion.
 //
 // Payloads alias data, which must stay unmodified while they are used.
 func DecodeBatch(data []byte) (*Batch, error) {

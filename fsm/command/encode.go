@@ -21,9 +21,10 @@ const Format = 6
 // and lists are preceded by their length; booleans are 0 or 1; uuids have no length. So each value has
 // exactly one encoding, and equal entries are equal bytes on every backend.
 //
-// The encoding is positional and not of protobuf messages because a member must never act on part of an
-// entry: there are no optional fields to skip. The content of a kind changes by a new kind or a new
-// Format, both guarded by a raised apply version, and a member that does not know it stops.
+// The encoding is positional and not of protobuf messages because a member must never act on part of a
+// command: there are no optional fields to skip. The content of a kind, and the bounds of what is read of
+// it, change by a new kind or a new Format, both guarded by a raised apply version: until it is in force
+// nobody executes them, and then a member that does not know it stops.
 
 // Append appends the batch's encoding to dst. An Elapsed below 0 is written as 0.
 func (b *Batch) Append(dst []byte) []byte {

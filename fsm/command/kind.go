@@ -44,7 +44,8 @@ func (k Kind) OfLeader() bool {
 	return k == KindSiteLost || k == KindSuspect || k == KindRaise || k == KindGossipKey
 }
 
-// Since returns the first apply version that has a kind. A member that only knows older ones stops at it.
+// Since returns the first apply version that has a kind. A member that only knows older ones cannot read it:
+// until that version is in force, all refuse it.
 func (k Kind) Since() uint32 {
 	if k == KindOrphans {
 		return OrphansVersion

@@ -202,7 +202,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	w.Observe(&fsm.Event{Kind: fsm.EventSiteForgotten, Site: "b"})
 	for _, s := range fresh(w).Sites {
-		if s.Runs > 0 {
+		if s.Site == "b" {
 			t.Errorf("a forgotten site is shown: %+v", s)
 		}
 	}

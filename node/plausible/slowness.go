@@ -115,6 +115,14 @@ func (w *Watch) compare(ev *fsm.Event) {
 	g.places[ev.Site] = m
 }
 
+// forget drops a site for good, also from jobs that go on: a new site of its name is another one.
+func (w *Watch) forget(site string) {
+	delete(w.sites, site)
+	for _, g := range w.groups {
+		delete(g.places, site)
+	}
+}
+
 // oldest returns the job of which no task ended for the longest time.
 func (g groups) oldest() (id command.JobID) {
 	var found *group

@@ -64,7 +64,7 @@ func (w *Watch) Observe(ev *fsm.Event) {
 	case fsm.EventJobEnded:
 		w.close(ev.Job, ev.Time)
 	case fsm.EventSiteForgotten:
-		delete(w.sites, ev.Site)
+		w.forget(ev.Site)
 	default:
 	}
 }

@@ -13,8 +13,8 @@ type traits struct {
 	since   uint32 // the first apply version that has them
 }
 
-// checkCommands checks commands before they enter the log, where one that cannot be
-// decoded would stop every member. What only the leader says is no member's to say, be
+// checkCommands checks commands before they enter the log, where every member would
+// refuse one that cannot be decoded: who proposed it is told early. What only the leader says is no member's to say, be
 // it a former leader's.
 func (s *session) checkCommands(cmds [][]byte) (ok bool, are traits) {
 	are = traits{reports: true, since: command.FirstVersion}

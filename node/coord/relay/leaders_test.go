@@ -54,7 +54,7 @@ type ruled struct {
 func (r *ruled) Version() uint32              { return r.version }
 func (r *ruled) With(f func(m coord.Machine)) { f(r) }
 
-// Commands of a kind that only a newer apply version has would stop the members that do not know it: they are refused
+// Commands of a kind that only a newer apply version has are refused by all
 // until it is in force, and whoever is ahead of the leader tries again.
 func TestCommandsOfANewerVersion(t *testing.T) {
 	backend := &ruled{version: command.FirstVersion}

@@ -333,7 +333,7 @@ func (i *inspection) entry(ctx context.Context, n uint64) error {
 		Commands: []string{},
 	}
 	for k := range b.Commands {
-		kind := strings.TrimPrefix(fmt.Sprintf("%T", b.Commands[k].Body), "*fsm.")
+		kind := strings.TrimPrefix(fmt.Sprintf("%T", b.Commands[k].Body), "*command.")
 		shown.Commands = append(shown.Commands, b.Commands[k].ID.Site+" "+kind)
 	}
 	i.r.Entries = append(i.r.Entries, shown)

@@ -13,16 +13,18 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
+// begunMachine returns a machine whose callbacks may be used.
+func begunMachine(m coord.Machine, fail func(error)) *machine {
+	begun := make(chan struct{})
+	close(begun)
+	return &machine{m: m, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {}, fail: fail}
+}
+
 // An entry that was stamped in one term and appended in another is skipped by
 // every member, so that stamped terms never go back.
 func TestVoidEntry(t *testing.T) {
-	begun := make(chan struct{})
-	close(begun)
 	record := coordtest.NewMachine()
-	m := &machine{
-		m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {},
-		fail: func(err error) { t.Error(err) },
-	}
+	m := begunMachine(record, func(err error) { t.Error(err) })
 	h := relay.Header{Term: 3}
 	entry := command.AppendBatch(nil, 3, 0, nil)
 	if err, _ := m.Apply(&raft.Log{Index: 8, Term: 4, Data: entry, Extensions: h.Append(nil)}).(error); !errors.Is(err,
@@ -41,13 +43,8 @@ func TestVoidEntry(t *testing.T) {
 // A leader that writes what nobody can read stops nobody: an entry without a header is skipped, and one whose header
 // counts wrongly is applied as nobody's calls.
 func TestForgedHeader(t *testing.T) {
-	begun := make(chan struct{})
-	close(begun)
 	record := coordtest.NewMachine()
-	m := &machine{
-		m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {},
-		fail: func(err error) { t.Error(err) },
-	}
+	m := begunMachine(record, func(err error) { t.Error(err) })
 	entry := command.AppendBatch(nil, 1, 0, nil)
 	err, _ := m.Apply(&raft.Log{Index: 2, Term: 1, Data: entry}).(error)
 	if !errors.Is(err, errVoid) || record.Index() != 0 {
@@ -70,13 +67,9 @@ func (outdated) Apply([]byte) ([]command.Result, error) { return nil, fsm.ErrNew
 
 // After an entry at which the machine cannot go on nothing more is applied.
 func TestBrokenMachine(t *testing.T) {
-	begun := make(chan struct{})
-	close(begun)
 	record := coordtest.NewMachine()
 	fails := 0
-	m := &machine{
-		m: outdated{record}, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(error) { fails++ },
-	}
+	m := begunMachine(outdated{record}, func(error) { fails++ })
 	h := relay.Header{Term: 1}
 	good := &raft.Log{Index: 2, Term: 1, Data: command.AppendBatch(nil, 1, 0, nil), Extensions: h.Append(nil)}
 	if err, _ := m.Apply(good).(error); !errors.Is(err, fsm.ErrNewVersion) {

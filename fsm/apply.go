@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
@@ -40,8 +41,9 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	s.expire()
 	s.steps.ended(0)
 	results := make([]command.Result, len(b.Commands))
+	by := authors{bundles: b.Bundles}
 	for i := range b.Commands {
-		results[i] = s.execute(&b.Commands[i], b.Elapsed)
+		results[i] = s.execute(by.next(), &b.Commands[i], b)
 		s.steps.ended(b.Commands[i].Body.Kind())
 	}
 	s.countMotions()
@@ -98,7 +100,7 @@ func checkKnown(c *command.Command) error {
 		*command.Forget, *command.SetParams, *command.Suspect, *command.Addresses, *command.Leave,
 		*command.Bound, *command.Raise, *command.Recover, *command.Close,
 		*command.Invite, *command.Revoke, *command.Admit, *command.Rekey, *command.Motion, *command.Vote,
-		*command.GossipKey, *command.Renice, *command.Orphans:
+		*command.GossipKey, *command.Renice, *command.Orphans, *command.Lead:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -119,25 +121,29 @@ func (s *clock) advance(term uint64, elapsed int64) {
 // advanceTerm records a new leader's term, whose clock counts from now.
 func (s *clock) advanceTerm(term uint64) {
 	if term > s.term {
-		s.term, s.termBase = term, s.time
+		s.term, s.termBase, s.leader = term, s.time, ""
 	}
 }
 
-// execute returns a command's result: the recorded one for a repeat, otherwise that of executing it.
-func (s *State) execute(c *command.Command, elapsed int64) command.Result {
+// execute returns a command's result: the recorded one for a repeat, otherwise that of executing it. by is the bundle
+// in which it stands, nil: in none. What is not its site's word leaves no trace.
+func (s *State) execute(by *command.Bundle, c *command.Command, of *command.Batch) command.Result {
+	code := s.authorize(by, c)
 	if c.Validate() != nil || !s.allows(c.Body.Kind()) {
-		return command.Result{Code: command.OutOfRange, Index: s.index}
+		code = command.OutOfRange
+	}
+	if code != command.OK {
+		return command.Result{Code: code, Index: s.index}
 	}
 	switch body := c.Body.(type) {
 	case *command.Genesis:
-		return s.genesis(c.ID.Site, body, elapsed)
+		return s.genesis(c.ID.Site, body, of.Elapsed)
 	case *command.Register:
-		if s.founded == 0 {
-			return command.Result{Code: command.NotFounded, Index: s.index}
-		}
 		return s.register(c.ID.Site, body)
+	case *command.Lead:
+		return command.Result{Code: s.lead(c.ID.Site, body), Index: s.index}
 	case *command.Recover:
-		return s.recover(c.ID.Site, body)
+		return s.recover(c.ID.Site, body, of.Term)
 	}
 	x, r, done := s.admit(c)
 	if done {
@@ -155,6 +161,9 @@ func (s *clock) allows(k command.Kind) bool { return s.founded == 0 || k.Since()
 
 // dispatch executes a command of a registered site for the first time.
 func (s *State) dispatch(x *site, body command.Body) command.Result {
+	if body.Kind().OfLeader() && !s.isLeader(x) {
+		return command.Result{Code: command.NotLeader}
+	}
 	switch c := body.(type) {
 	case *command.Submit:
 		return s.submit(x, c)
@@ -214,6 +223,7 @@ func (s *State) genesis(founder string, c *command.Genesis, elapsed int64) comma
 	s.useParams(c.Params)
 	if c.Founder != (signature.Key{}) {
 		s.roster.Found(founder, c.Founder, s.moment())
+		s.leader = strings.Clone(founder)
 	}
 	s.tellFederation(EventFounded)
 	return command.Result{Index: s.index}

@@ -60,6 +60,60 @@ func (w *world) sign(name, purpose string, parts [][]byte) signature.Signature {
 	return signature.Signature(ed25519.Sign(w.secret(name), signature.Message(purpose, parts...)))
 }
 
+// batch returns an entry of commands, which their sites have signed if the federation has a roster.
+func (w *world) batch(cmds ...command.Command) *command.Batch {
+	b := &command.Batch{Term: w.term, Elapsed: w.base, Commands: cmds}
+	for i := range cmds {
+		if w.keys == nil {
+			break
+		}
+		b.Bundles = append(b.Bundles, w.bundle(w.keyOf(cmds[i].ID.Site), cmds[i]))
+	}
+	return b
+}
+
+// batchBy returns an entry of commands of one site in one bundle, signed with the key of that name.
+func (w *world) batchBy(name string, cmds ...command.Command) *command.Batch {
+	return &command.Batch{
+		Term: w.term, Elapsed: w.base, Commands: cmds, Bundles: []command.Bundle{w.bundle(w.secret(name), cmds...)},
+	}
+}
+
+// leads has a site introduce itself as the leader of the next term.
+func (w *world) leads(site string) {
+	w.t.Helper()
+	w.term++
+	w.base = 0
+	lead := command.Command{ID: command.ID{Site: site}, Body: &command.Lead{Term: w.term}}
+	if r := w.apply(lead)[0]; r.Code != command.OK {
+		w.t.Fatalf("%s leads: %v", site, r.Code)
+	}
+}
+
+// bundle returns commands of one site as one bundle, signed with a key.
+func (w *world) bundle(by ed25519.PrivateKey, cmds ...command.Command) command.Bundle {
+	u := command.Bundle{Site: cmds[0].ID.Site, Commands: len(cmds)}
+	for _, c := range cmds {
+		u.Signed = command.Append(u.Signed, c)
+	}
+	u.Signature = command.Sign([16]byte{7}, u.Signed, func(purpose string, parts ...[]byte) []byte {
+		return ed25519.Sign(by, signature.Message(purpose, parts...))
+	})
+	return u
+}
+
+// keyOf returns the key of a site: the roster's if it has one.
+func (w *world) keyOf(site string) ed25519.PrivateKey {
+	if m, known := w.s.Member(site); known {
+		for _, key := range w.keys {
+			if signature.Key(key.Public().(ed25519.PublicKey)) == m.Key {
+				return key
+			}
+		}
+	}
+	return w.secret(site)
+}
+
 // invite invites a site with the key named after it.
 func (w *world) invite(site string) *command.Invite {
 	return &command.Invite{Key: w.public("invitation of " + site), Site: site, Elector: true, ForMs: 3_600_000}
@@ -120,8 +174,22 @@ func TestOnlyMembersRegister(t *testing.T) {
 		}
 	}
 	register("z", command.NotMember)
+	unsigned := w.batch(w.registration("b", nil, nil))
+	unsigned.Bundles = nil
+	for _, x := range []struct {
+		what string
+		of   *command.Batch
+	}{{"not signed", unsigned}, {"with another key", w.batchBy("somebody else", w.registration("b", nil, nil))}} {
+		if r, err := w.s.Apply(x.of); err != nil || r[0].Code != command.NotSigned {
+			t.Errorf("b registers, %s: %v %v", x.what, r, err)
+		}
+	}
+	other := w.registration("b", nil, nil)
+	other.Body.(*command.Register).Node = w.public("somebody else").Node()
+	if r := w.apply(other)[0]; r.Code != command.NameTaken {
+		t.Errorf("b registers with another directory: %v", r.Code)
+	}
 	w.keys["b"] = w.secret("somebody else")
-	register("b", command.NameTaken)
 	if err := w.s.Admit("b", w.public("b").Node()); err == nil {
 		t.Error("another key is admitted as b")
 	}
@@ -377,7 +445,14 @@ func TestElectorsDecideOnceTheyAreHere(t *testing.T) {
 func TestElectorsAfterRecovery(t *testing.T) {
 	w := newFounded(t, "a", "b", "c", "d", "e", "f")
 	open := w.must("a", &command.Motion{What: command.MotionBan, Site: "c"})
-	w.apply(command.Command{ID: command.ID{Site: "f"}, Body: &command.Recover{Epoch: 1}})
+	begin := command.Command{ID: command.ID{Site: "f"}, Body: &command.Recover{Epoch: 1}}
+	if r := w.apply(begin)[0]; r.Code != command.OutOfRange {
+		t.Errorf("a Recover that was ordered: %v", r.Code)
+	}
+	w.voters("a", "b", "c", "d", "e")
+	if r, err := w.s.Apply(&command.Batch{Commands: []command.Command{begin}}); err != nil || r[0].Code != command.OK {
+		t.Fatal(r, err)
+	}
 	w.voters("f")
 	if m := w.s.Roster().Motions[open.Motion-1]; m.State != 0 {
 		t.Errorf("a motion without f's vote is %v", m.State)
@@ -400,6 +475,8 @@ func TestGossipKey(t *testing.T) {
 	w.wants("a", next(w.term+1, 1), command.OldTerm)
 	w.wants("a", next(w.term, 2), command.OldKey)
 	w.must("a", next(w.term, 1))
+	w.wants("b", next(w.term, 2), command.NotLeader)
+	w.leads("b")
 	w.must("b", next(w.term, 1))
 	w.wants("b", &command.GossipKey{Term: w.term, Generation: 1, Key: [32]byte{9}}, command.OldKey)
 	w.must("b", next(w.term, 2))

@@ -17,6 +17,7 @@ type clock struct {
 	epoch uint64 // pages of this epoch are not shared with a snapshot
 
 	term     uint64 // Invariant: never falls
+	leader   string // who leads term, by its own word; see Lead
 	termBase int64  // log time at the first entry of term, ms
 	time     int64  // Invariant: never falls; ms since genesis
 

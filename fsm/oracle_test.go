@@ -202,8 +202,9 @@ func (s *State) oracle(t *rapid.T, b *command.Batch) (live string, results []com
 	c.advance(b.Term, b.Elapsed)
 	c.depart()
 	c.expire()
+	by := authors{bundles: b.Bundles}
 	for i := range b.Commands {
-		results = append(results, c.execute(&b.Commands[i], b.Elapsed))
+		results = append(results, c.execute(by.next(), &b.Commands[i], b))
 	}
 	c.beginWaits()
 	c.flushWaits(false)

@@ -24,11 +24,14 @@ func (s *clock) holds() bool { return s.time < s.heldUntil }
 // what it ran for others returns to the queue, when its bound has passed if it has one. What runs at its
 // owner has no lease: it waits for its owner, which ends what this state does not know before it
 // registers.
-func (s *State) recover(name string, c *command.Recover) command.Result {
+//
+// The batch of the tool that begins an epoch is of no leader's term. In a federation with a roster one that a leader
+// has ordered is refused.
+func (s *State) recover(name string, c *command.Recover, term uint64) command.Result {
 	by := s.byName[name]
 	switch {
-	case s.founded == 0:
-		return command.Result{Code: command.NotFounded, Index: s.index}
+	case term != 0 && s.roster.Founded():
+		return command.Result{Code: command.OutOfRange, Index: s.index}
 	case by == nil:
 		return command.Result{Code: command.UnknownSite, Index: s.index}
 	case c.Epoch <= s.Epoch():
@@ -47,6 +50,7 @@ func (s *State) recover(name string, c *command.Recover) command.Result {
 		}
 		x.boot(unknownBoot, s.bounds.boots)
 	}
+	s.leader = ""
 	s.roster.Recover(name, s.moment())
 	return command.Result{Index: s.index}
 }

@@ -38,6 +38,7 @@ func (s *fleet) Admit(name string, node [16]byte) error {
 func (s *State) register(name string, c *command.Register) command.Result {
 	x := s.byName[name]
 	code := s.rosterCode(name, c.Node)
+	follows := !s.roster.Founded() || x == nil && c.After == 0 || x != nil && c.After == x.incarnation
 	switch {
 	case code != command.OK:
 		return command.Result{Code: code, Index: s.index}
@@ -47,6 +48,8 @@ func (s *State) register(name string, c *command.Register) command.Result {
 		return command.Result{Code: command.VersionTooNew, Index: s.index}
 	case x == nil && len(s.sites) >= s.bounds.members:
 		return command.Result{Code: command.OutOfRange, Index: s.index}
+	case x == nil && !follows:
+		return command.Result{Code: command.OldIncarnation, Index: s.index}
 	case x == nil:
 		x = s.addSite(name)
 		s.join(1)
@@ -54,7 +57,7 @@ func (s *State) register(name string, c *command.Register) command.Result {
 		x.node, s.byNode[c.Node] = c.Node, x
 	case x.boots[0] == c.Boot:
 		return x.registered
-	case slices.Contains(x.boots, c.Boot):
+	case slices.Contains(x.boots, c.Boot) || !follows:
 		return command.Result{Code: command.OldIncarnation, Index: s.index}
 	case len(c.Known) > 0 && x.lastBoot() != unknownBoot && !slices.Contains(c.Known, x.lastBoot()):
 		return command.Result{Code: command.OlderData, Index: s.index}

@@ -43,6 +43,8 @@ func (r *snapReader) scalars(s *State) {
 	s.termBase, s.time = r.int(), r.within(0, sched.MaxNow, "log time")
 	s.createdMs = r.within(0, command.MaxUnixMs, "date")
 	s.federation = r.id()
+	s.leader = r.text(63, "leader")
+	r.check(s.leader == "" || command.ValidSite(s.leader) && s.founded > 0, "a leader that can be none")
 	s.decisions, s.nextSeq = r.uint(), r.uint()
 	s.nextReserve = r.within(0, s.bounds.maxNextReserve(), "log time")
 	s.heldUntil = r.within(0, sched.MaxNow, "hold")

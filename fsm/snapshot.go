@@ -16,7 +16,7 @@ import (
 )
 
 // snapshotMagic begins every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x0c"
+const snapshotMagic = "cloudshare-state\x0d"
 
 // HashFormat names the form over which the hash of a state is computed. Equal states have equal hashes only
 // within one format.
@@ -44,6 +44,7 @@ type scalars struct {
 	index, term, founded, seed uint64
 	termBase, time, createdMs  int64
 	federation                 [16]byte
+	leader                     string
 	params                     command.Params
 	decisions, nextSeq         uint64
 	nextReserve, heldUntil     int64
@@ -71,6 +72,7 @@ func (s *State) freeze() *Frozen {
 		scalars: scalars{
 			version: s.version, index: s.index, term: s.term, founded: s.founded, seed: s.seed,
 			termBase: s.termBase, time: s.time, createdMs: s.createdMs, federation: s.federation, params: s.params,
+			leader:    s.leader,
 			decisions: s.decisions, nextSeq: s.nextSeq, nextReserve: s.nextReserve, heldUntil: s.heldUntil,
 			phase: s.phase, retry: s.retry,
 		},
@@ -229,6 +231,7 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 	w.uint(uint64(f.version), f.index, f.term, f.founded, f.seed)
 	w.int(f.termBase, f.time, f.createdMs)
 	w.id(f.federation)
+	w.text(f.leader)
 	w.uint(f.decisions, f.nextSeq)
 	w.int(f.nextReserve, f.heldUntil)
 	w.params(&f.params)

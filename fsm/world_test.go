@@ -56,7 +56,7 @@ func (w *world) at(ms int64) { w.base = ms }
 // apply applies one entry, and those that continue what it leaves.
 func (w *world) apply(cmds ...command.Command) []command.Result {
 	w.t.Helper()
-	res, err := w.s.Apply(&command.Batch{Term: w.term, Elapsed: w.base, Commands: cmds})
+	res, err := w.s.Apply(w.batch(cmds...))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -98,8 +98,10 @@ func (w *world) registration(site string, held, lost []command.AttemptRef) comma
 	if w.keys != nil {
 		id = w.public(site).Node()
 	}
+	_, after := w.s.SiteState(site)
 	return command.Command{ID: command.ID{Site: site}, Body: &command.Register{
 		Node: id, Boot: [16]byte{w.boots}, HTTP: site + ":7700", Peer: site + ":7701", MaxVersion: Version, Held: held, Lost: lost,
+		After: after,
 	}}
 }
 

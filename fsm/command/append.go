@@ -28,6 +28,7 @@ func appendRegister(dst []byte, b *Register) []byte {
 	dst = appendString(dst, b.Peer)
 	dst = appendString(dst, b.Gossip)
 	dst = protowire.AppendVarint(dst, uint64(b.MaxVersion))
+	dst = protowire.AppendVarint(dst, b.After)
 	return appendAttempts(appendAttempts(dst, b.Held), b.Lost)
 }
 

@@ -54,7 +54,7 @@ func specimens() map[string]Body {
 		"genesis": &Genesis{Federation: id, CreatedMs: 1_700_000_000_000, Seed: math.MaxUint64, Params: DefaultParams()},
 		"register": &Register{
 			Node: id, Boot: id, Known: [][16]byte{id, {7}}, HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7800",
-			Gossip: "h:3", MaxVersion: 1, Held: []AttemptRef{specimenRef(0)},
+			Gossip: "h:3", MaxVersion: 1, After: 300, Held: []AttemptRef{specimenRef(0)},
 			Lost: []AttemptRef{specimenRef(1), specimenRef(2)},
 		},
 		"submit": &Submit{Settled: 4, Jobs: []JobSpec{
@@ -82,7 +82,7 @@ func specimens() map[string]Body {
 		"sitelost": &SiteLost{Site: "b", Incarnation: 2, Term: 8},
 		"forget":   &Forget{Site: "b"}, "policy": &SetParams{Params: params},
 		"suspect": &Suspect{Site: "b", Incarnation: 2, On: true}, "addresses": &Addresses{HTTP: "h:1", Peer: "h:2", Gossip: "h:3"},
-		"leave": &Leave{},
+		"leave": &Leave{}, "lead": &Lead{Term: 300},
 		"bound": &Bound{Attempts: []BoundAttempt{{specimenRef(0), 90_000}}},
 		"raise": &Raise{Version: 300}, "recover": &Recover{Epoch: 300, HoldMs: 90_000},
 		"select": &Submit{Settled: 4, Jobs: []JobSpec{
@@ -126,6 +126,21 @@ func specimenBatch() *Batch {
 	return b
 }
 
+// bundlesOf returns a batch's commands in two bundles with what could be signatures.
+func bundlesOf(b *Batch) []Bundle {
+	n := len(b.Commands)
+	first := Bundle{Site: "site-1", Commands: 3, Signature: [64]byte{1, 63: 2}}
+	second := Bundle{Site: "site-2", Commands: n - 3, Signature: [64]byte{3, 63: 4}}
+	for i, c := range b.Commands {
+		if i < 3 {
+			first.Signed = Append(first.Signed, c)
+		} else {
+			second.Signed = Append(second.Signed, c)
+		}
+	}
+	return []Bundle{first, second}
+}
+
 // TestCodecGoldens guards the stored form: bytes in testdata/codec never change for a released format;
 // `-rewrite` is for new kinds only.
 func TestCodecGoldens(t *testing.T) {
@@ -144,6 +159,7 @@ func TestCodecGoldens(t *testing.T) {
 
 func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	want, kinds := specimenBatch(), map[Kind]bool{}
+	want.Bundles = bundlesOf(want)
 	for _, c := range want.Commands {
 		kinds[c.Body.Kind()] = true
 	}
@@ -162,7 +178,7 @@ func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	for _, c := range want.Commands {
 		parts = append(parts, Append(nil, c))
 	}
-	if !bytes.Equal(AppendBatch([]byte("before"), want.Term, want.Elapsed, parts), data) {
+	if !bytes.Equal(AppendBatch([]byte("before"), want.Term, want.Elapsed, parts, want.Bundles), data) {
 		t.Fatal("AppendBatch of encoded commands differs from Append")
 	}
 }
@@ -309,7 +325,7 @@ func drawBody(t *rapid.T) Body {
 			Node:  [16]byte{rapid.Byte().Draw(t, "node")},
 			Known: make([][16]byte, rapid.IntRange(0, MaxKnown+1).Draw(t, "known")),
 			HTTP:  text("http", MaxAddress), Peer: text("peer", MaxAddress), Gossip: text("gossip", MaxAddress),
-			MaxVersion: rapid.Uint32().Draw(t, "v"), Held: refs("held"), Lost: refs("lost"),
+			MaxVersion: rapid.Uint32().Draw(t, "v"), After: rapid.Uint64().Draw(t, "after"), Held: refs("held"), Lost: refs("lost"),
 		}
 	case KindSubmit:
 		return &Submit{Settled: rapid.Uint64().Draw(t, "settled"), Jobs: rapid.SliceOfN(rapid.Custom(drawJob), 0, 3).Draw(t, "jobs")}
@@ -350,6 +366,8 @@ func drawBody(t *rapid.T) Body {
 		return &Suspect{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), On: rapid.Bool().Draw(t, "on")}
 	case KindLeave:
 		return &Leave{}
+	case KindLead:
+		return &Lead{Term: rapid.Uint64().Draw(t, "term")}
 	case KindClose:
 		return &Close{Why: Closure(number(t, 0, int64(LastClosure), "why"))}
 	case KindOrphans:
@@ -437,7 +455,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"nothing", nil, ErrFormat, "byte 0"},
 		{"a newer format", []byte{Format + 1, 1, 0, 0}, ErrVersion, "upgrade"},
 		{"an older format", []byte{Format - 1, 1, 0, 0}, ErrVersion, "version that wrote it"},
-		{"bytes after the end", []byte{Format, 1, 0, 0, 7}, ErrFormat, "1 bytes after the last command"},
+		{"bytes after the end", []byte{Format, 1, 0, 0, 0, 7}, ErrFormat, "1 bytes after the last bundle"},
 		{"number in too many bytes", []byte{Format, 0x81, 0, 0, 0}, ErrFormat, "byte 1: a number takes 2 bytes where 1"},
 		{"number beyond 64 bits", slices.Concat([]byte{Format}, bytes.Repeat([]byte{0xff}, 10), []byte{0, 0}), ErrFormat, "64 bits"},
 		{"elapsed beyond int64", slices.Concat([]byte{Format, 1}, long, []byte{0}), ErrFormat, "elapsed"},
@@ -476,7 +494,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %v with %q", c.name, err, c.is, c.text)
 		}
 		good := Append(nil, Command{ID: specimenID, Body: &Leave{}})
-		b, err := DecodeBatch(AppendBatch(nil, 3, 7, [][]byte{good, c.data, good}))
+		b, err := DecodeBatch(AppendBatch(nil, 3, 7, [][]byte{good, c.data, good}, nil))
 		if err != nil || len(b.Commands) != 3 || b.Commands[1] != (Command{Body: Unreadable{}}) ||
 			!bytes.Equal(Append(Append(nil, b.Commands[0]), b.Commands[2]), slices.Concat(good, good)) {
 			t.Errorf("%s between two others: %+v, %v", c.name, b, err)

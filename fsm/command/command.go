@@ -33,6 +33,9 @@ type Batch struct {
 	// ahead in one entry.
 	Elapsed  int64
 	Commands []Command // empty: an idle tick
+	// Bundles say who signed which of the commands: each those behind the one before, together all of them. None: the
+	// commands are not signed, as where the federation has no roster.
+	Bundles []Bundle
 }
 
 // MaxStep is how far one entry may move the log's time, in milliseconds.

@@ -27,27 +27,59 @@ var (
 //
 // Payloads alias data, which must stay unmodified while they are used.
 func DecodeBatch(data []byte) (*Batch, error) {
-	if len(data) > MaxBatch {
-		return nil, fmt.Errorf("%w: a batch of %d bytes; at most %d", ErrFormat, len(data), MaxBatch)
+	r, b, n := openBatch(data)
+	if r.err == nil {
+		r.commands(&b, n)
 	}
-	if len(data) > 0 && data[0] != Format {
-		remedy := "upgrade this broker"
-		if data[0] < Format {
-			remedy = "run the version that wrote it, or found a new federation on empty data"
-		}
-		return nil, fmt.Errorf("%w %d, this version reads %d: %s", ErrVersion, data[0], Format, remedy)
-	}
-	r := reader{data: data, end: len(data)}
-	r.uint("format", Format)
-	b := &Batch{Term: r.uint("term", math.MaxUint64), Elapsed: r.int("elapsed")}
-	b.Commands = list(&r, "commands", MaxCommands, minCommand, (*reader).ordered)
-	if r.pos != r.end {
-		r.fail(nil, "%d bytes after the last command", r.end-r.pos)
+	if r.err == nil && r.pos != r.end {
+		r.fail(nil, "%d bytes after the last bundle", r.end-r.pos)
 	}
 	if r.err != nil {
 		return nil, fmt.Errorf("decode batch: %w", r.err)
 	}
-	return b, nil
+	return &b, nil
+}
+
+// openBatch reads what stands before a batch's commands, and their number.
+func openBatch(data []byte) (r reader, b Batch, commands int) {
+	r = reader{data: data, end: len(data)}
+	switch {
+	case len(data) > MaxBatch:
+		r.err = fmt.Errorf("%w: a batch of %d bytes; at most %d", ErrFormat, len(data), MaxBatch)
+		return r, b, 0
+	case len(data) > 0 && data[0] != Format:
+		remedy := "upgrade this broker"
+		if data[0] < Format {
+			remedy = "run the version that wrote it, or found a new federation on empty data"
+		}
+		r.err = fmt.Errorf("%w %d, this version reads %d: %s", ErrVersion, data[0], Format, remedy)
+		return r, b, 0
+	}
+	r.uint("format", Format)
+	b.Term, b.Elapsed = r.uint("term", math.MaxUint64), r.int("elapsed")
+	return r, b, r.count("commands", MaxCommands, minCommand)
+}
+
+// commands reads a batch's commands, and who signed them.
+func (r *reader) commands(b *Batch, n int) {
+	start := r.pos
+	if n > 0 {
+		b.Commands = make([]Command, n)
+	}
+	ends := make([]int, n)
+	for i := range b.Commands {
+		if r.ordered(&b.Commands[i]); r.err != nil {
+			return
+		}
+		ends[i] = r.pos
+	}
+	b.Bundles = r.bundles(start, ends)
+}
+
+// DecodeTerm returns the term of a batch. Errors: ErrFormat, ErrVersion.
+func DecodeTerm(data []byte) (uint64, error) {
+	r, b, _ := openBatch(data)
+	return b.Term, r.err
 }
 
 // Decode reads one command as Append wrote it and returns the bytes after it. Errors: ErrFormat,
@@ -176,6 +208,8 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = b
 	case uint64(KindLeave):
 		c.Body = &Leave{}
+	case uint64(KindLead):
+		c.Body = &Lead{Term: r.number()}
 	case uint64(KindBound):
 		c.Body = &Bound{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).bound)}
 	case uint64(KindRaise):

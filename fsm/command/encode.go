@@ -7,13 +7,14 @@ import (
 )
 
 // Format is the first byte of every batch. A change of what follows it takes a new number.
-const Format = 6
+const Format = 7
 
 // The encoding is positional: a batch is
 //
-//	Format, term, elapsed, number of commands, command…
+//	Format, term, elapsed, number of commands, command…, number of bundles, bundle…
 //
-// and a command is the length of what follows, then
+// where a bundle is the site, the number of its commands and the signature; and a command is the length of what
+// follows, then
 //
 //	kind, site, incarnation, seq, ack, body
 //
@@ -32,16 +33,17 @@ func (b *Batch) Append(dst []byte) []byte {
 	for i := range b.Commands {
 		dst = Append(dst, b.Commands[i])
 	}
-	return dst
+	return appendBundles(dst, b.Bundles)
 }
 
-// AppendBatch appends the encoding of a batch whose commands have already been encoded by Append.
-func AppendBatch(dst []byte, term uint64, elapsed int64, commands [][]byte) []byte {
+// AppendBatch appends the encoding of a batch whose commands have already been encoded by Append. No bundles: they are
+// not signed.
+func AppendBatch(dst []byte, term uint64, elapsed int64, commands [][]byte, bundles []Bundle) []byte {
 	dst = appendHeader(dst, term, elapsed, len(commands))
 	for _, c := range commands {
 		dst = append(dst, c...)
 	}
-	return dst
+	return appendBundles(dst, bundles)
 }
 
 // Append appends the command's encoding to dst.
@@ -126,6 +128,8 @@ func appendBody(dst []byte, body Body) []byte {
 		return appendString(appendString(appendString(dst, b.HTTP), b.Peer), b.Gossip)
 	case *Leave:
 		return dst
+	case *Lead:
+		return protowire.AppendVarint(dst, b.Term)
 	case *Bound:
 		return appendBound(dst, b)
 	case *Raise:

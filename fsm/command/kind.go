@@ -33,15 +33,16 @@ const (
 	KindGossipKey Kind = 26 // the next key of gossip
 	KindRenice    Kind = 27 // an owner changes the order of its waiting jobs
 	KindOrphans   Kind = 28 // attempts lost what watched them while their site stood; from version 2 on
+	KindLead      Kind = 29 // a leader introduces itself
 )
 
 // LastKind is the greatest kind.
-const LastKind = KindOrphans
+const LastKind = KindLead
 
 // OfLeader reports whether only the leader's own broker proposes commands of a kind: what it has judged of others, and
 // what it puts in force for all.
 func (k Kind) OfLeader() bool {
-	return k == KindSiteLost || k == KindSuspect || k == KindRaise || k == KindGossipKey
+	return k == KindSiteLost || k == KindSuspect || k == KindRaise || k == KindGossipKey || k == KindLead
 }
 
 // Since returns the first apply version that has a kind. A member that only knows older ones cannot read it:
@@ -82,3 +83,4 @@ func (*Vote) Kind() Kind      { return KindVote }
 func (*GossipKey) Kind() Kind { return KindGossipKey }
 func (*Renice) Kind() Kind    { return KindRenice }
 func (*Orphans) Kind() Kind   { return KindOrphans }
+func (*Lead) Kind() Kind      { return KindLead }

@@ -25,7 +25,7 @@ func (r *reader) register() *Register {
 	b.Known = list(r, "known", MaxKnown, len(b.Boot), (*reader).uuid)
 	b.HTTP, b.Peer = r.string("http", MaxAddress), r.string("peer", MaxAddress)
 	b.Gossip = r.string("gossip", MaxAddress)
-	b.MaxVersion = r.uint32("max_version")
+	b.MaxVersion, b.After = r.uint32("max_version"), r.number()
 	b.Held = list(r, "held", MaxHeld, minAttempt, (*reader).attempt)
 	b.Lost = list(r, "lost", MaxHeld, minAttempt, (*reader).attempt)
 	return b

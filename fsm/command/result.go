@@ -73,10 +73,12 @@ const (
 	LastElector            // nobody would be left to decide
 	AlreadySo              // nothing would change
 	Busy                   // too many signatures in one entry
+	NotSigned              // the command is not signed by the site that it names
+	NotLeader              // only the leader of the term may say that
 )
 
 // LastCode is the greatest code.
-const LastCode = Busy
+const LastCode = NotLeader
 
 // codeTexts say what each code means, as the end of a sentence.
 var codeTexts = [...]string{
@@ -132,6 +134,9 @@ var codeTexts = [...]string{
 	LastElector:       "nobody would be left to decide: make another site an elector first",
 	AlreadySo:         "it is so already",
 	Busy:              "too many signatures stand in one entry: it is tried again",
+	NotSigned: "the command is not signed by the site that it names, with the key that the federation knows: " +
+		"look at cloudshare members",
+	NotLeader: "only the leader of the term may say that",
 }
 
 // String returns what the code means, in words that can end an error's text.

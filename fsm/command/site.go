@@ -13,6 +13,10 @@ type Register struct {
 	// HTTP, Peer and Gossip are addresses host:port; Gossip may be empty.
 	HTTP, Peer, Gossip string
 	MaxVersion         uint32 // the newest apply version that the broker knows
+	// After is the incarnation of the site that the broker saw in the state, 0 = none. In a federation with a roster
+	// another one is refused as OldIncarnation: nobody can have an old registration executed again, which has no
+	// command's number, once the state has forgotten its Boot.
+	After uint64
 	// Held are the attempts that the site still answers for (running, or ended with the completion on
 	// its way). Lost are those that it started and lost track of. An attempt that it was assigned
 	// before and that is in neither list was never started and goes back to the queue. A lost one
@@ -43,6 +47,11 @@ type SiteLost struct {
 	Term        uint64
 }
 
+// Lead introduces the leader of a term: the command's site, which orders the term's entries. The first one of a term
+// counts. In a federation with a roster only that site may say what leaders say (Kind.OfLeader). Its ID has Incarnation
+// 0 and Seq 0.
+type Lead struct{ Term uint64 }
+
 // Forget ends a lost or left site's waiting jobs as lost. The account stays.
 type Forget struct{ Site string }
 
@@ -57,6 +66,9 @@ func (b *Addresses) Validate() error { return inAddresses(b.HTTP, b.Peer, b.Goss
 
 // Validate implements Body.
 func (b *Leave) Validate() error { return nil }
+
+// Validate implements Body.
+func (b *Lead) Validate() error { return nil }
 
 // Validate checks the site's name.
 func (b *Suspect) Validate() error { return inSite("site", b.Site) }

@@ -70,6 +70,7 @@ func (s *testSite) open(t *testing.T) {
 	id, founder := [16]byte{s.name[5], 1}, signature.Key{}
 	if s.key != nil {
 		founder = signature.Key(s.key.Public())
+		s.group.Sign(s.name, [16]byte{9}, s.key.Sign)
 		id = founder.Node()
 	}
 	if err = s.journal.Identify(s.name, id, true); err != nil {

@@ -103,10 +103,11 @@ func (g *registrar) present(boot [16]byte, held, lost []command.AttemptRef) (r c
 		g.endUnless(err)
 		return r, false
 	}
+	_, after := g.cfg.Replica.SiteState(g.cfg.Site)
 	cmd := command.Command{ID: command.ID{Site: g.cfg.Site}, Body: &command.Register{
 		Node: g.cfg.Node, Boot: boot, Known: known, HTTP: g.addresses.HTTP, Peer: g.addresses.Peer,
 		Gossip:     g.addresses.Gossip,
-		MaxVersion: fsm.Version, Held: held, Lost: lost,
+		MaxVersion: fsm.Version, After: after, Held: held, Lost: lost,
 	}}
 	results, err := g.order.Propose(g.ctx, cmd)
 	if err != nil {

@@ -25,7 +25,7 @@ func BeginEpoch(m Machine, site string, epoch uint64, holdMs int64) error {
 		ID:   command.ID{Site: site},
 		Body: &command.Recover{Epoch: epoch, HoldMs: holdMs},
 	})
-	results, err := m.Apply(command.AppendBatch(nil, 0, 0, [][]byte{cmd}))
+	results, err := m.Apply(command.AppendBatch(nil, 0, 0, [][]byte{cmd}, nil))
 	switch {
 	case err != nil:
 		return fmt.Errorf("begin epoch %d: %w", epoch, err)

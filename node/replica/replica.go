@@ -33,6 +33,9 @@ type Replica struct {
 	// feed takes each entry's events; told are those of the entry under way.
 	feed    *Feed
 	emitted []fsm.Event
+	// proofs are of bundles; ahead verifies those of entries on their way.
+	proofs *coord.Proofs
+	ahead  ahead
 	// points are hashes of the state, for comparisons with other replicas.
 	points checkpoints
 	// onRoster is told who the members are, whenever that changed; told is the entry that changed it last.
@@ -59,7 +62,7 @@ var (
 func NewReplica() *Replica {
 	r := &Replica{
 		state: fsm.New(), changed: make(chan struct{}), wake: make(chan struct{}, 1),
-		feed: newFeed(uint64(max(0, time.Now().UnixMicro()))),
+		feed: newFeed(uint64(max(0, time.Now().UnixMicro()))), proofs: &coord.Proofs{},
 	}
 	r.state.Observe(&r.emitted)
 	return r
@@ -75,6 +78,9 @@ func (r *Replica) Dated(at time.Time) {
 // Apply implements coord.Machine.
 func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
 	batch, unread := command.DecodeBatch(entry)
+	if unread == nil {
+		r.prove(batch.Bundles)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	batch, err := r.state.Ordered(batch, unread)

@@ -9,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/fsm/signature"
+	"github.com/cloudshare/cloudshare/node/identity"
 )
 
 // Who the members are is told with the entry that decides it, and after a restored snapshot.
@@ -22,10 +23,14 @@ func TestRosterIsTold(t *testing.T) {
 	r.OnRoster(tell)
 	var gossip []uint64 // generations
 	r.OnGossip(func(key roster.GossipKey) { gossip = append(gossip, key.Generation) })
-	founder := signature.Key{1}
+	key := identity.FromSeed([32]byte{1})
+	founder := signature.Key(key.Public())
 	apply := func(id command.ID, body command.Body) {
 		t.Helper()
-		entry := command.AppendBatch(nil, 1, 0, [][]byte{command.Append(nil, command.Command{ID: id, Body: body})})
+		cmd := command.Append(nil, command.Command{ID: id, Body: body})
+		entry := command.AppendBatch(nil, 1, 0, [][]byte{cmd}, []command.Bundle{
+			{Site: "a", Commands: 1, Signature: command.Sign([16]byte{7}, cmd, key.Sign)},
+		})
 		if res, err := r.Apply(entry); err != nil || res[0].Code != command.OK {
 			t.Fatal(res, err)
 		}

@@ -12,7 +12,7 @@ import (
 func TestUnreadableEntries(t *testing.T) {
 	genesis := command.AppendBatch(nil, 1, 0, [][]byte{command.Append(nil, command.Command{
 		ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: [16]byte{7}, Params: command.DefaultParams()},
-	})})
+	})}, nil)
 	newer, older := []byte{command.Format + 1, 1, 0, 0}, []byte{command.Format - 1, 1, 0, 0}
 	for name, entry := range map[string][]byte{
 		"garbage": []byte("undecodable"), "nothing": nil, "a newer format": newer, "an older format": older,
@@ -31,7 +31,7 @@ func TestUnreadableEntries(t *testing.T) {
 		if err != nil || len(res) != 0 || one.Index() != 2 {
 			t.Errorf("%s: entry %d, %v, %v", name, one.Index(), res, err)
 		}
-		if _, err := other.Apply(command.AppendBatch(nil, 0, 0, nil)); err != nil {
+		if _, err := other.Apply(command.AppendBatch(nil, 0, 0, nil, nil)); err != nil {
 			t.Fatal(err)
 		}
 		if one.state.Hash() != other.state.Hash() {

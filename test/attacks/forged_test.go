@@ -85,6 +85,7 @@ func forgeries(t *testing.T, victim *testbed.Site) map[command.Kind]command.Body
 		&command.Vote{Motion: 1, Yes: true},
 		&command.Renice{Jobs: []command.Nice{{Num: ref.Job.Num, Nice: command.MaxNice}}},
 		&command.GossipKey{Term: st.Term, Generation: 2, Key: [32]byte{7}},
+		&command.Lead{Term: st.Term},
 		&command.Orphans{Attempts: []command.Ended{{AttemptRef: ref, Outcome: command.Orphaned, RunMs: 1}}},
 	} {
 		c := command.Command{ID: command.ID{Site: victim.Name, Incarnation: 1, Seq: 1}, Body: b}
@@ -121,6 +122,35 @@ func TestForgedInAnothersName(t *testing.T) {
 	}
 	if outcome, err := who.order(t, who.own(&command.Offer{Version: 1})); err != nil || outcome != relay.Ordered {
 		t.Errorf("its own offer: %d, %v", outcome, err) // so the others were rejected for their names
+	}
+}
+
+// TestForgedSignatures: the leader orders nothing of a member that the member has not signed for this federation, as it
+// stands, though its connection is proven.
+func TestForgedSignatures(t *testing.T) {
+	attacked(t)
+	who := mallory(t)
+	offer := who.own(&command.Offer{Version: 1})
+	who.seq--
+	encoded, other := command.Append(nil, offer), command.Append(nil, who.own(&command.Leave{}))
+	who.seq--
+	stranger := identity.Generate()
+	for name, by := range map[string]signature.Signature{
+		"no signature":           {},
+		"by a stranger":          command.Sign(who.Group, encoded, stranger.Sign),
+		"of other commands":      who.Sign(other),
+		"for another federation": command.Sign([16]byte{1}, encoded, who.Key.Sign),
+		"for another purpose":    signature.Signature(who.Key.Sign(command.SignedKey, who.Group[:], encoded)),
+	} {
+		who.calls++
+		conn := who.call(t)
+		if outcome, _, err := conn.OrderSigned(who.calls, by, encoded); err != nil || outcome != rejected {
+			t.Errorf("%s: %d, %v", name, outcome, err)
+		}
+		_ = conn.Close()
+	}
+	if outcome, err := who.order(t, who.own(&command.Offer{Version: 1})); err != nil || outcome != relay.Ordered {
+		t.Errorf("signed as it should be: %d, %v", outcome, err)
 	}
 }
 

@@ -88,7 +88,7 @@ func (h *hostile) register(t *testing.T, at command.Addresses) {
 	t.Helper()
 	body := &command.Register{
 		Node: h.Key.Public().Node(), Boot: [16]byte{1, byte(h.calls), byte(h.calls >> 8)}, MaxVersion: fsm.Version,
-		HTTP: at.HTTP, Peer: at.Peer, Gossip: at.Gossip,
+		After: h.incarnation, HTTP: at.HTTP, Peer: at.Peer, Gossip: at.Gossip,
 	}
 	outcome, err := h.order(t, command.Command{ID: command.ID{Site: h.Site}, Body: body})
 	if err != nil || outcome != relay.Ordered {

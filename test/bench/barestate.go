@@ -54,7 +54,7 @@ func encodeBatch(cmds ...command.Command) []byte {
 	for i, c := range cmds {
 		encoded[i] = command.Append(nil, c)
 	}
-	return command.AppendBatch(nil, 1, 0, encoded)
+	return command.AppendBatch(nil, 1, 0, encoded, nil)
 }
 
 // entry is one that submits a job a line, as a broker publishes a request; the line

@@ -8,12 +8,12 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// traceTerm is later than any term that a test's leader reaches by itself.
-const traceTerm = 1000
+// TraceTerm is later than any term that a test's leader reaches by itself.
+const TraceTerm = 1000
 
-// Trace returns a sequence of stamped batches, always the same: a small federation with
-// jobs of all its sites.
-func Trace() [][]byte {
+// Trace returns a sequence of batches that a term's leader stamped, always the same: a small
+// federation with jobs of all its sites.
+func Trace(term uint64) [][]byte {
 	sites := []string{"a", "b", "cc"}
 	var batches [][]byte
 	elapsed := int64(0)
@@ -23,7 +23,7 @@ func Trace() [][]byte {
 			encoded = append(encoded, command.Append(nil, c))
 		}
 		elapsed += 7
-		batches = append(batches, command.AppendBatch(nil, traceTerm, elapsed, encoded))
+		batches = append(batches, command.AppendBatch(nil, term, elapsed, encoded, nil))
 	}
 	order(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{
 		Federation: [16]byte{1}, Seed: 7,
@@ -60,11 +60,11 @@ func NewTraceState() *TraceState { return &TraceState{stateMachine{s: fsm.New()}
 var _ coord.Machine = (*TraceState)(nil)
 
 // Check compares the state with one that no backend drove: the empty first entry
-// of a leader, then the trace.
-func (s *TraceState) Check(t *testing.T) {
+// of a leader, then the trace of a term.
+func (s *TraceState) Check(t *testing.T, term uint64) {
 	t.Helper()
 	want := fsm.New()
-	for i, b := range append([][]byte{command.AppendBatch(nil, 1, 0, nil)}, Trace()...) {
+	for i, b := range append([][]byte{command.AppendBatch(nil, term, 0, nil, nil)}, Trace(term)...) {
 		batch, err := command.DecodeBatch(b)
 		if err == nil {
 			_, err = want.Apply(batch)

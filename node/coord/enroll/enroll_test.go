@@ -33,6 +33,7 @@ type member struct {
 	seq   uint64
 	trust *truststore.Store
 	key   identity.Key
+	keys  map[string]identity.Key // of other sites that propose
 	addr  string
 }
 
@@ -70,7 +71,13 @@ func newMember(t *testing.T) *member {
 
 // apply has the state execute an entry of one command, and the store know its roster.
 func (m *member) apply(c command.Command) command.Result {
-	r, err := m.state.Apply(&command.Batch{Term: 1, Commands: []command.Command{c}})
+	b := command.Bundle{Site: c.ID.Site, Commands: 1, Signed: command.Append(nil, c)}
+	signer, others := m.keys[c.ID.Site]
+	if !others {
+		signer = m.key
+	}
+	b.Signature = command.Sign(testFederation, b.Signed, signer.Sign)
+	r, err := m.state.Apply(&command.Batch{Term: 1, Commands: []command.Command{c}, Bundles: []command.Bundle{b}})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -192,6 +199,7 @@ func TestPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.mu.Lock()
+	m.keys = map[string]identity.Key{"b": other}
 	m.apply(command.Command{ID: command.ID{Site: "b"}, Body: &command.Register{
 		Node: other.Public().Node(), Boot: [16]byte{2}, MaxVersion: fsm.Version,
 	}})

@@ -187,7 +187,8 @@ func (m *Member) Bind(b relay.Backend, d *relay.Dialer, t relay.Timing, at *rela
 	m.Calls = relay.New(m.Ctx, relay.Config{
 		Site: m.cfg.Site, Backend: b, Position: at, Mux: m.Mux, Dialer: d, Timing: t,
 		Hooks: relay.Hooks{Entry: m.cfg.Hooks.Entry, Forward: m.cfg.Hooks.Forward}, Ready: ready,
-	}, m.lineage)
+		Proofs: coord.ProofsOf(m.cfg.Machine),
+	}, m.federation, m.lineage)
 }
 
 // Comparing is how a backend compares states.

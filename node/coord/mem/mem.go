@@ -46,6 +46,7 @@ type Group struct {
 	elapsed  int64 // of the newest entry
 	changed  coord.Broadcast
 	hold     chan struct{} // see HoldRenewals; nil = no hold
+	signing  signing
 
 	// Memory that append and Together use again: a simulation orders millions of
 	// entries. Invariant: empty, or held by nothing else, between calls.
@@ -245,7 +246,7 @@ func (g *Group) newTerm(lead string) {
 	g.lead = lead
 	g.term++
 	g.start, g.elapsed = g.now(), 0
-	g.append(nil)
+	g.append(nil, g.signing.introduction(lead, g.term)...)
 	g.notify()
 }
 
@@ -257,17 +258,20 @@ func (g *Group) notify() {
 	}
 }
 
-// REQUIRES: g.mu held.
-func (g *Group) append(calls []*call) {
+// append orders calls as one entry; the leader's own words stand alone. REQUIRES: g.mu held.
+func (g *Group) append(calls []*call, own ...[]byte) {
 	g.elapsed = max(g.elapsed, g.now()-g.start)
-	cmds, size := g.cmds[:0], maxHeader
+	cmds, size := append(g.cmds[:0], own...), maxHeader
+	bundles := g.signing.bundle(nil, g.lead, own)
 	for _, c := range calls {
+		from := len(cmds)
 		for i := range c.cmds {
 			cmds = append(cmds, c.cmds[i].data)
 		}
 		size += c.bytes
+		bundles = g.signing.bundle(bundles, c.from.site, cmds[from:])
 	}
-	e := entry{data: command.AppendBatch(make([]byte, 0, size), g.term, g.elapsed, cmds), calls: calls}
+	e := entry{data: command.AppendBatch(make([]byte, 0, size), g.term, g.elapsed, cmds, bundles), calls: calls}
 	clear(cmds) // they are copied
 	g.cmds = cmds[:0]
 	g.entries = append(g.entries, e)

@@ -16,13 +16,13 @@ func TestTrace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, b := range coordtest.Trace() {
+	for _, b := range coordtest.Trace(coordtest.TraceTerm) {
 		g.mu.Lock()
 		g.entries = append(g.entries, entry{data: b})
 		g.deliver()
 		g.mu.Unlock()
 	}
 	for _, s := range states {
-		s.Check(t)
+		s.Check(t, coordtest.TraceTerm)
 	}
 }

@@ -34,7 +34,7 @@ func TestForgedEntriesStopNobody(t *testing.T) {
 	genesis := command.Append(nil, command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{
 		Federation: [16]byte{1}, Params: command.DefaultParams(),
 	}})
-	order(command.AppendBatch(nil, term, 0, [][]byte{genesis}), relay.NoCalls(term, 1))
+	order(command.AppendBatch(nil, term, 0, [][]byte{genesis}, nil), relay.NoCalls(term, 1))
 	was, _ := states["a"].Hash()
 
 	unknown := []byte{7, 200, 1, 'a', 1, 1, 0, 9} // a kind that nobody has
@@ -43,10 +43,10 @@ func TestForgedEntriesStopNobody(t *testing.T) {
 	}})
 	order([]byte("no batch"), relay.NoCalls(term, 1))
 	order([]byte{command.Format + 1, 1, 0, 0}, relay.NoCalls(term, 0))
-	order(command.AppendBatch(nil, term, 1, [][]byte{unknown, register, {}}), relay.NoCalls(term, 3))
-	order(command.AppendBatch(nil, term, 2, [][]byte{unknown, register}), relay.NoCalls(term, 2))
-	order(command.AppendBatch(nil, term, 3, nil), relay.NoCalls(term, 4000))
-	log := raft.Log{Data: command.AppendBatch(nil, term, 4, nil), Extensions: []byte("no header")}
+	order(command.AppendBatch(nil, term, 1, [][]byte{unknown, register, {}}, nil), relay.NoCalls(term, 3))
+	order(command.AppendBatch(nil, term, 2, [][]byte{unknown, register}, nil), relay.NoCalls(term, 2))
+	order(command.AppendBatch(nil, term, 3, nil, nil), relay.NoCalls(term, 4000))
+	log := raft.Log{Data: command.AppendBatch(nil, term, 4, nil, nil), Extensions: []byte("no header")}
 	if err := lead.raft.ApplyLog(log, coordtest.Patience).Error(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ var errVoid = errors.New("entry stamped in another term, or not at all")
 
 // callSettler is told what was executed: relay.Calls.
 type callSettler interface {
-	Applied(h *relay.Header, results []command.Result)
+	Applied(h *relay.Header, batch []byte, results []command.Result)
 	Restored(index uint64, result func(command.ID) (command.Result, bool)) (again func())
 	RequestEntry()
 }
@@ -33,7 +33,7 @@ type callSettler interface {
 // noCalls has no calls: a machine that is driven outside raft.
 type noCalls struct{}
 
-func (noCalls) Applied(*relay.Header, []command.Result) {}
+func (noCalls) Applied(*relay.Header, []byte, []command.Result) {}
 
 func (noCalls) RequestEntry() {}
 
@@ -86,6 +86,15 @@ func (m *machine) Apply(l *raft.Log) any {
 	return nil
 }
 
+// prepare tells a machine of entries that are about to be written.
+func prepare(m coord.Preparing, logs []*raft.Log) {
+	for _, l := range logs {
+		if l.Type == raft.LogCommand {
+			m.Prepare(l.Data)
+		}
+	}
+}
+
 // REQUIRES: m.mu held.
 func (m *machine) apply(l *raft.Log) error {
 	if m.broken != nil {
@@ -93,6 +102,9 @@ func (m *machine) apply(l *raft.Log) error {
 	}
 	if err := relay.ParseHeader(l.Extensions, &m.header); err != nil || m.header.Term != l.Term {
 		return errVoid
+	}
+	if term, err := command.DecodeTerm(l.Data); err == nil && term != l.Term {
+		return errVoid // log time and what only a term's leader says would go by it
 	}
 	if d, ok := m.m.(coord.Dated); ok {
 		d.Dated(l.AppendedAt)
@@ -102,7 +114,7 @@ func (m *machine) apply(l *raft.Log) error {
 		return m.stop(l, err)
 	}
 	m.index.Store(m.m.Index())
-	m.calls.Applied(m.header.Of(results), results)
+	m.calls.Applied(m.header.Of(results), l.Data, results)
 	if coord.HasWork(m.m) {
 		m.calls.RequestEntry()
 	}

@@ -26,7 +26,7 @@ func TestVoidEntry(t *testing.T) {
 	record := coordtest.NewMachine()
 	m := begunMachine(record, func(err error) { t.Error(err) })
 	h := relay.Header{Term: 3}
-	entry := command.AppendBatch(nil, 3, 0, nil)
+	entry := command.AppendBatch(nil, 3, 0, nil, nil)
 	if err, _ := m.Apply(&raft.Log{Index: 8, Term: 4, Data: entry, Extensions: h.Append(nil)}).(error); !errors.Is(err,
 		errVoid) {
 		t.Errorf("answer %v", err)
@@ -45,7 +45,7 @@ func TestVoidEntry(t *testing.T) {
 func TestForgedHeader(t *testing.T) {
 	record := coordtest.NewMachine()
 	m := begunMachine(record, func(err error) { t.Error(err) })
-	entry := command.AppendBatch(nil, 1, 0, nil)
+	entry := command.AppendBatch(nil, 1, 0, nil, nil)
 	err, _ := m.Apply(&raft.Log{Index: 2, Term: 1, Data: entry}).(error)
 	if !errors.Is(err, errVoid) || record.Index() != 0 {
 		t.Errorf("without a header: %v, entry number %d", err, record.Index())
@@ -71,7 +71,7 @@ func TestBrokenMachine(t *testing.T) {
 	fails := 0
 	m := begunMachine(outdated{record}, func(error) { fails++ })
 	h := relay.Header{Term: 1}
-	good := &raft.Log{Index: 2, Term: 1, Data: command.AppendBatch(nil, 1, 0, nil), Extensions: h.Append(nil)}
+	good := &raft.Log{Index: 2, Term: 1, Data: command.AppendBatch(nil, 1, 0, nil, nil), Extensions: h.Append(nil)}
 	if err, _ := m.Apply(good).(error); !errors.Is(err, fsm.ErrNewVersion) {
 		t.Errorf("the machine goes on: %v", err)
 	}

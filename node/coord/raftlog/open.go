@@ -157,6 +157,9 @@ func (l *Log) openStore() error {
 		d = l.cfg.disk(d)
 	}
 	l.store = store.New(d, l.synced, l.fail)
+	if m, prepares := l.cfg.Machine.(coord.Preparing); prepares {
+		l.store.Coming = func(logs []*raft.Log) { prepare(m, logs) }
+	}
 	if err = checkTerm(l.store, l.cfg.Dir); err != nil {
 		return err
 	}

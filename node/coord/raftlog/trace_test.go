@@ -23,12 +23,13 @@ func TestTrace(t *testing.T) {
 	}
 	open("a")
 	lead := c.leader(t)
-	for _, b := range coordtest.Trace() {
+	term := lead.raft.CurrentTerm() // what is stamped otherwise is void
+	for _, b := range coordtest.Trace(term) {
 		batch, err := command.DecodeBatch(b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := relay.NoCalls(lead.raft.CurrentTerm(), len(batch.Commands))
+		h := relay.NoCalls(term, len(batch.Commands))
 		log := raft.Log{Data: b, Extensions: h.Append(nil)}
 		if err := lead.raft.ApplyLog(log, coordtest.Patience).Error(); err != nil {
 			t.Fatal(err)
@@ -40,6 +41,6 @@ func TestTrace(t *testing.T) {
 		if _, err := l.Sync(patience(t)); err != nil {
 			t.Fatal(err)
 		}
-		states[l.cfg.Site].Check(t)
+		states[l.cfg.Site].Check(t, term)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -67,9 +68,9 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 		"join garbage":    append(relay.Preamble{Kind: relay.KindJoin}.Encode(), relay.EndFrame(append(relay.Frame(nil), "{]"...))...),
 		"truncated calls": append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 1, 1, 2))...),
 		"empty frame":     append(ours.Encode(), relay.EndFrame(relay.Frame(nil))...),
-		"no calls":        append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 1, 0, 0, 0, 0, 0, 0, 0, 1, 0))...),
-		"no commands":     append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 7, 0))...),
-		"empty command":   append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 7, 1, 0))...),
+		"no calls":        append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), rawCalls(0)...))...),
+		"no commands":     append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), rawCalls(1, 7, 0)...))...),
+		"empty command":   append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), rawCalls(1, 7, 1, 0)...))...),
 	} {
 		conn, err := net.Dial("tcp", a.Addr())
 		if err != nil {
@@ -93,7 +94,7 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 	// A member that speaks the protocol and proposes for another site, or what
 	// nobody can decode, is told so, and nothing enters the log.
 	before := a.machine.index.Load()
-	for _, cmd := range [][]byte{foreignCommand, []byte("undecodable")} {
+	for _, cmd := range [][]byte{foreignCommand, append([]byte{11}, "undecodable"...)} {
 		if o := forwardRaw(t, a, cmd); o != rejectedOnWire {
 			t.Errorf("%q was answered with %d", cmd, o)
 		}
@@ -135,13 +136,17 @@ func exchange(t *testing.T, conn net.Conn, body []byte) []byte {
 // rejectedOnWire is the outcome of a call that the leader never orders.
 const rejectedOnWire = 3
 
+// rawCalls is the front of a frame of calls that are not signed, up to their commands.
+func rawCalls(counts ...byte) []byte {
+	return slices.Concat([]byte{1, 0, 0, 0, 0, 0, 0, 0, 1}, make([]byte, 64), counts)
+}
+
 // forwardRaw sends one call as site x, number 7 of origin 1.
 func forwardRaw(t *testing.T, a *Log, cmd []byte) byte {
 	t.Helper()
 	conn := greet(t, a)
 	defer conn.Close()
-	call := append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 7, 1}, byte(len(cmd)))
-	b := exchange(t, conn, append(call, cmd...))
+	b := exchange(t, conn, slices.Concat(rawCalls(1, 7, 1), cmd))
 	if len(b) != 5 || b[0] != 4 || b[1] != 1 || b[2] != 7 {
 		t.Fatalf("answer %x", b)
 	}

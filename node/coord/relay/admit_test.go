@@ -33,7 +33,7 @@ func TestCallsWithoutALeaderAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 2 * maxPending / command.MaxPayload
 		ctx, cancel := context.WithCancel(t.Context())
-		c := New(t.Context(), Config{Site: "a", Backend: leaderless{}}, testGroup)
+		c := New(t.Context(), Config{Site: "a", Backend: leaderless{}}, testGroup, testGroup)
 		var queued, refused atomic.Int64
 		for i := range uint64(most + 20) {
 			go func() {
@@ -67,7 +67,7 @@ func TestCallsWithoutALeaderAreBounded(t *testing.T) {
 func TestCloseEndsCallsThatWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		c := New(ctx, Config{Site: "a", Backend: leaderless{}}, testGroup)
+		c := New(ctx, Config{Site: "a", Backend: leaderless{}}, testGroup, testGroup)
 		c.pending.memory = newBudget(1, 1, 1)
 		for i := range uint64(2) {
 			go func() {

@@ -70,7 +70,7 @@ func leaderEndOf(
 		Slots:      4, Gather: 256, EntryBytes: 1 << 20,
 	}
 	c = New(ctx, Config{Site: "lead", Backend: backend, Position: &Position{}, Mux: m, Timing: timing, Ready: func() {}},
-		testGroup)
+		testGroup, testGroup)
 	c.budgets = b
 	m.Handle(KindForward, c.Serve)
 	m.Serve()
@@ -138,7 +138,7 @@ func TestHostileFramesStayInMemory(t *testing.T) {
 		for i := range all {
 			all[i] = &proposal{seq: uint64(i), cmds: cmds}
 		}
-		return EndFrame(appendCalls(Frame(nil), 1, all))
+		return EndFrame(appendCalls(Frame(nil), 1, all, nil))
 	}
 	questions := bytes.Repeat(EndFrame(appendQuestion(Frame(nil), leaderQuestion{kind: frameRead, id: 1})), 4096)
 	begun := append(binary.BigEndian.AppendUint32(nil, MaxFrame), make([]byte, MaxFrame-1)...)

@@ -14,11 +14,11 @@ type traits struct {
 }
 
 // checkCommands checks commands before they enter the log, where every member would
-// refuse one that cannot be decoded: who proposed it is told early. What only the leader says is no member's to say, be
-// it a former leader's.
-func (s *session) checkCommands(cmds [][]byte) (ok bool, are traits) {
+// refuse one that cannot be decoded, or that its site has not signed: who proposed it is told early. What only the
+// leader says is no member's to say, be it a former leader's.
+func (s *session) checkCommands(it *item) (ok bool, are traits) {
 	are = traits{reports: true, since: command.FirstVersion}
-	for _, b := range cmds {
+	for _, b := range it.cmds {
 		c, rest, err := command.Decode(b)
 		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind().OfLeader() ||
 			c.Body.Kind() == command.KindRecover {
@@ -27,7 +27,7 @@ func (s *session) checkCommands(cmds [][]byte) (ok bool, are traits) {
 		are.reports = are.reports && isReport(c.Body.Kind())
 		are.since = max(are.since, c.Body.Kind().Since())
 	}
-	return len(cmds) > 0, are
+	return s.c.by == nil || s.c.by.isBy(it.signed), are
 }
 
 // version is the apply version in force, as far as this member has applied the log.

@@ -75,4 +75,18 @@ func (d *Decoder) Bytes(limit int) []byte {
 	return v
 }
 
+// Fixed reads n bytes: a slice of the input, not a copy.
+func (d *Decoder) Fixed(n int) []byte {
+	if len(d.b) < n {
+		d.fail()
+		return nil
+	}
+	v := d.b[:n:n]
+	d.b = d.b[n:]
+	return v
+}
+
+// Rest returns what is left: a slice of the input, which stays to be read.
+func (d *Decoder) Rest() []byte { return d.b }
+
 func (d *Decoder) fail() { d.bad, d.b = true, nil }

@@ -3,19 +3,30 @@ package relay
 import (
 	"slices"
 	"time"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // entryCalls are the calls of an entry being filled.
 type entryCalls struct {
 	items           []item
 	commands, bytes int
+	bundles         int // at most: neighbouring calls of this member count as one
 	maxBytes        int
 }
 
+// maxEntryBundles leaves room for the leader's introduction.
+const maxEntryBundles = command.MaxBundles - 1
+
 // add takes a call up if it has room; a lone call has.
 func (e *entryCalls) add(it *item) bool {
-	if len(e.items) > 0 && (e.commands+it.commands > MaxEntryCommands || e.bytes+it.bytes > e.maxBytes) {
+	last := len(e.items) - 1
+	if last >= 0 && (e.commands+it.commands > MaxEntryCommands || e.bytes+it.bytes > e.maxBytes ||
+		e.bundles >= maxEntryBundles) {
 		return false
+	}
+	if it.signed != nil || last < 0 || e.items[last].signed != nil {
+		e.bundles++
 	}
 	e.items = append(e.items, *it)
 	e.commands += it.commands

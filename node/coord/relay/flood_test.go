@@ -62,7 +62,7 @@ func callFrame(site string, origin uint64, calls, commands int) []byte {
 	for i := range all {
 		all[i] = &proposal{seq: uint64(i), cmds: cmds}
 	}
-	return EndFrame(appendCalls(Frame(nil), origin, all))
+	return EndFrame(appendCalls(Frame(nil), origin, all, nil))
 }
 
 // answered sends frames and a question, and returns once the answer is there: whatever was before it is in the queue.
@@ -84,12 +84,12 @@ func answered(t *testing.T, conn net.Conn, site string, frames ...[]byte) {
 func TestFloodDelaysNobody(t *testing.T) {
 	backend := &gated{stuck: stuck{freed: make(chan struct{})}, gate: make(chan struct{})}
 	c, addr := leaderEndOf(t, backend, backend.freed, newBudgets(), zerolog.Nop())
-	flood(t, addr, 64, func(site string) []byte { return callFrame(site, 7, 16, 1024) })
+	flood(t, addr, 1024, func(site string) []byte { return callFrame(site, 7, 1, 1024) })
 	_, before := backend.of(7)
 	answered(t, dialForward(t, addr, "honest"), "honest", callFrame("honest", 8, 1, 1))
 	var own atomic.Bool
 	c.seq.submit("lead", item{
-		call: call{origin: 9, commands: 1}, cmds: [][]byte{least("lead", 1)}, bytes: 20,
+		calls: []call{{origin: 9, commands: 1}}, cmds: [][]byte{least("lead", 1)}, commands: 1, bytes: 20,
 		done: func(Outcome, uint64) { own.Store(true) },
 	})
 	c.seq.mu.Lock()
@@ -115,7 +115,7 @@ func TestFloodDelaysNobody(t *testing.T) {
 func TestQuotaHoldsOneSiteOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &quick{}
-		s := newSequencer(q, Timing{
+		s := newSequencer(q, nil, Timing{
 			Slots: 4, Gather: 256, EntryBytes: 1 << 20,
 			Quota: Quota{Commands: 1000, Bytes: 1 << 30, Burst: time.Second},
 		}, Hooks{}, func() {})
@@ -123,7 +123,7 @@ func TestQuotaHoldsOneSiteOnly(t *testing.T) {
 		go s.order(ctx)
 		go s.settleEntries()
 		begun := time.Now()
-		one := item{call: call{commands: 1}, cmds: [][]byte{{1}}, bytes: 1}
+		one := item{calls: []call{{commands: 1}}, commands: 1, cmds: [][]byte{{1}}, bytes: 1}
 		of := func(done func()) item {
 			it := one
 			it.done = func(Outcome, uint64) { done() }
@@ -169,13 +169,14 @@ func TestQuotaHoldsOneSiteOnly(t *testing.T) {
 // TestRefusedWhileHeld: calls that wait for their quota are refused like all others when
 // the leader is none any more.
 func TestRefusedWhileHeld(t *testing.T) {
-	s := newSequencer(&quick{}, Timing{
+	s := newSequencer(&quick{}, nil, Timing{
 		Slots: 4, Gather: 256, EntryBytes: 1 << 20, Quota: Quota{Commands: 1, Burst: time.Millisecond},
 	}, Hooks{}, func() {})
 	outcomes := map[Outcome]int{}
 	for i := range 3 * turnWeight / commandWeight {
 		it := item{
-			call: call{commands: 1}, cmds: [][]byte{{1}}, bytes: 1, ahead: i == 0, term: uint64(i & 1),
+			calls: []call{{commands: 1}}, commands: 1, cmds: [][]byte{{1}}, bytes: 1,
+			ahead: i == 0, term: uint64(i & 1),
 			done: func(o Outcome, _ uint64) { outcomes[o]++ },
 		}
 		s.submit("a", it)

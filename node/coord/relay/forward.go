@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -17,6 +18,7 @@ type forwarder struct {
 	dialer *Dialer
 	fed    [16]byte
 	origin uint64
+	by     *author
 	t      Timing
 	hooks  Hooks
 	// outcome is told each call's outcome, once per submitted call.
@@ -43,6 +45,10 @@ type link struct {
 	nextAsk uint64
 	// heard is when the leader last answered, or when it last owed nothing.
 	heard time.Time
+
+	// The writer owns these: when it sent calls last, and what wakes it for the next ones.
+	last  time.Time
+	space alarm
 }
 
 // leaderQuestion is a question to the leader.
@@ -215,7 +221,7 @@ func (l *link) write(ctx context.Context, conn net.Conn) {
 				l.stop()
 				return
 			}
-			if buf = b; cap(buf) > 2*frameSoftSize {
+			if buf = b; cap(buf) > 4*bundleSoftSize {
 				buf = nil
 			}
 		}
@@ -224,36 +230,69 @@ func (l *link) write(ctx context.Context, conn net.Conn) {
 
 // next encodes what waits, marked as sent, into one or more frames.
 func (l *link) next(b []byte) (frames []byte, calls int) {
+	asks, bundle := l.take(time.Now())
+	for _, a := range asks {
+		b = append(b, EndFrame(appendQuestion(Frame(nil), a))...)
+	}
+	if len(bundle) > 0 {
+		at := len(b)
+		b = appendCalls(Frame(b), l.f.origin, bundle, l.f.sign())
+		EndFrame(b[at:])
+	}
+	return b, len(bundle)
+}
+
+// sign returns what signs commands, nil if they are not signed.
+func (f *forwarder) sign() signer {
+	if f.by == nil {
+		return nil
+	}
+	return func(encoded []byte, commands int) signature.Signature {
+		return f.by.bundle(encoded, commands).Signature
+	}
+}
+
+// take takes the questions that wait, and the calls of the next bundle if it is due, which count as sent.
+func (l *link) take(now time.Time) (asks []leaderQuestion, bundle []*proposal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.asks {
-		if l.asked[a.id] == nil { // who asked has given up meanwhile
-			continue
+		if l.asked[a.id] != nil { // who asked may have given up meanwhile
+			asks = append(asks, a)
 		}
-		b = append(b, EndFrame(appendQuestion(Frame(nil), a))...)
 	}
 	l.asks = l.asks[:0]
+	if n := l.bundleDue(now); n > 0 {
+		bundle = l.queue[:n:n]
+		l.queue = append(l.queue[:0:0], l.queue[n:]...)
+		l.last = now
+	}
+	for _, c := range bundle {
+		l.sent[c.seq] = c
+	}
+	if len(asks)+len(bundle) > 0 && l.heard.IsZero() {
+		l.heard = now
+	}
+	return asks, bundle
+}
+
+// bundleDue returns how many of the waiting calls go to the leader now, as one bundle. Every member verifies each
+// bundle, so few calls wait a little for others behind a bundle that was just sent. REQUIRES: l.mu held.
+func (l *link) bundleDue(now time.Time) (n int) {
 	size, commands := 0, 0
-	for _, c := range l.queue {
-		if calls > 0 && (calls == frameMaxCalls || commands+len(c.cmds) > frameMaxCommands ||
-			size+c.bytes > frameSoftSize) {
-			break
+	for ; n < min(len(l.queue), frameMaxCalls); n++ {
+		c := l.queue[n]
+		if n > 0 && (commands+len(c.cmds) > bundleSoftCommands || size+c.bytes > bundleSoftSize) {
+			return n
 		}
 		size += c.bytes
 		commands += len(c.cmds)
-		calls++
-		l.sent[c.seq] = c
 	}
-	if calls > 0 {
-		at := len(b)
-		b = appendCalls(Frame(b), l.f.origin, l.queue[:calls])
-		EndFrame(b[at:])
-		l.queue = append(l.queue[:0:0], l.queue[calls:]...)
+	if left := l.f.t.Spacing - now.Sub(l.last); n > 0 && left > 0 && commands < l.f.t.Gather {
+		l.space.set(left, l.kick)
+		return 0
 	}
-	if len(b) > 0 && l.heard.IsZero() {
-		l.heard = time.Now()
-	}
-	return b, calls
+	return n
 }
 
 func (l *link) read(conn net.Conn) {

@@ -3,11 +3,14 @@ package relay
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
 )
 
 // Frames of a forward connection: u32 length · kind · body.
 const (
-	frameCalls  = 1 // → leader: u64 origin · n · n × (seq · n · n × bytes)
+	frameCalls  = 1 // → leader: u64 origin · signature · n · n × (seq · n) · commands
 	frameRead   = 2 // → leader: id; wants an index that a current read must reach
 	frameRemove = 3 // → leader: id · site
 	frameDone   = 4 // ← n · n × (seq · outcome · raft index)
@@ -40,12 +43,14 @@ type doneCall struct {
 	index   uint64
 }
 
-// Bounds of a frame of calls, which the forwarding side keeps. The size is a soft
-// one: the last call may go beyond it, up to MaxFrame.
+// Bounds of a frame of calls, which the forwarding side keeps. It is one bundle, which nobody can divide, so it takes
+// what the next entry has room for: more than one call within bundleSoftCommands and bundleSoftSize, so that bundles of
+// many sites share an entry.
 const (
-	frameMaxCalls    = 4096
-	frameMaxCommands = 16 << 10
-	frameSoftSize    = 1 << 20
+	frameMaxCalls      = 4096
+	frameMaxCommands   = MaxEntryCommands
+	bundleSoftCommands = 1024
+	bundleSoftSize     = 64 << 10
 )
 
 // What a call and a command take in memory at the leader besides their bytes, at
@@ -57,63 +62,79 @@ const (
 
 // frameCost returns what a frame holds in memory until its last call has an outcome: the
 // commands point into the frame.
-func frameCost(size int, items []item) int {
-	n := size
-	for _, it := range items {
-		n += callCost + commandCost*it.commands
-	}
-	return n
+func frameCost(size int, it *item) int {
+	return size + callCost*len(it.calls) + commandCost*it.commands
 }
 
-func appendCalls(dst []byte, origin uint64, calls []*proposal) []byte {
+// signer signs the encodings of so many commands.
+type signer func(encoded []byte, commands int) signature.Signature
+
+// appendCalls appends a frame's body; sign, if not nil, signs the commands' encodings.
+func appendCalls(dst []byte, origin uint64, calls []*proposal, sign signer) []byte {
 	dst = append(dst, frameCalls)
 	dst = binary.BigEndian.AppendUint64(dst, origin)
+	var signed signature.Signature
+	at, commands := len(dst), 0
+	dst = append(dst, signed[:]...)
 	dst = binary.AppendUvarint(dst, uint64(len(calls)))
 	for _, c := range calls {
 		dst = binary.AppendUvarint(dst, c.seq)
 		dst = binary.AppendUvarint(dst, uint64(len(c.cmds)))
+		commands += len(c.cmds)
+	}
+	from := len(dst)
+	for _, c := range calls {
 		for _, cmd := range c.cmds {
-			dst = binary.AppendUvarint(dst, uint64(len(cmd)))
 			dst = append(dst, cmd...)
 		}
+	}
+	if sign != nil {
+		signed = sign(dst[from:], commands)
+		copy(dst[at:], signed[:])
 	}
 	return dst
 }
 
-// parseCalls returns items whose commands point into b. It refuses what no member
-// sends: no calls, calls without commands, and empty commands, which cost memory and
-// no bytes.
-func parseCalls(b []byte) ([]item, error) {
+// parseCalls returns the calls of a frame of a site, whose commands point into b. It refuses what no member sends: no
+// calls, and calls without commands, which cost memory and no bytes.
+func parseCalls(b []byte, site string) (item, error) {
 	d := NewDecoder(b)
 	origin := d.Uint64()
-	n := d.Count(frameMaxCalls, 4) // of a number, a count, a length and a byte at least
-	items := make([]item, 0, n)
-	commands := 0
+	it := item{signed: &command.Bundle{Site: site}}
+	copy(it.signed.Signature[:], d.Fixed(len(it.signed.Signature)))
+	n := d.Count(frameMaxCalls, 2) // of a number and a count at least
+	it.calls = make([]call, 0, n)
 	for range n {
-		it := item{call: call{origin: origin, seq: d.Uvarint()}}
-		it.commands = d.Count(MaxCallCommands, 2)
-		if commands += it.commands; it.commands == 0 || commands > frameMaxCommands {
+		c := call{origin: origin, seq: d.Uvarint(), commands: d.Count(MaxCallCommands, 1)}
+		if it.commands += c.commands; c.commands == 0 || it.commands > frameMaxCommands {
 			d.fail()
 		}
 		if d.Bad() {
 			break
 		}
-		it.cmds = make([][]byte, 0, it.commands)
-		for range it.commands {
-			cmd := d.Bytes(MaxCallBytes)
-			if len(cmd) == 0 {
-				d.fail()
-			}
-			it.cmds = append(it.cmds, cmd)
-			it.bytes += len(cmd)
+		it.calls = append(it.calls, c)
+	}
+	it.signed.Commands, it.signed.Signed, it.bytes = it.commands, d.Rest(), d.Left()
+	it.cmds = make([][]byte, 0, min(it.commands, d.Left()))
+	for range it.commands {
+		from := d.Rest()
+		if size := d.Count(MaxCallBytes, 1); size == 0 {
+			d.fail()
+		} else {
+			d.Fixed(size)
 		}
-		items = append(items, it)
+		end := len(from) - d.Left()
+		it.cmds = append(it.cmds, from[:end:end])
 	}
-	if n == 0 || !d.Done() {
-		return nil, fmt.Errorf("%w: %d calls with %d commands, the limits are 1 to %d and %d, none empty",
-			errFrame, n, commands, frameMaxCalls, frameMaxCommands)
+	switch {
+	case n == 0 || !d.Done():
+		return item{}, fmt.Errorf("%w: %d calls with %d commands, the limits are 1 to %d and %d, none empty",
+			errFrame, n, it.commands, frameMaxCalls, frameMaxCommands)
+	case n > 1 && (it.commands > bundleSoftCommands || it.bytes > bundleSoftSize):
+		return item{}, fmt.Errorf("%w: %d calls with %d commands of %d bytes, the limits of more than one are %d and %d",
+			errFrame, n, it.commands, it.bytes, bundleSoftCommands, bundleSoftSize)
 	}
-	return items, nil
+	return it, nil
 }
 
 func appendDone(dst []byte, all []doneCall) []byte {

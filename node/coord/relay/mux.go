@@ -43,7 +43,7 @@ func (k Kind) isQuestion() bool { return k == KindJoin || k == KindEnroll }
 const KindAt = 5
 
 const (
-	protocolVersion = 4
+	protocolVersion = 5
 	preambleFixed   = 4 + 1 + 1 + 16 + 1 + 1
 )
 

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -245,17 +246,32 @@ func (p *pending) unqueue(c *proposal) {
 	}
 }
 
-// apply settles those of an entry's calls that are ours.
-func (p *pending) apply(calls []call, results []command.Result) {
+// apply settles those of an entry's calls that are ours, by the batch and its results. again are those that were not
+// taken for ours.
+func (p *pending) apply(calls []call, batch []byte, results []command.Result) (again []*proposal) {
 	at := 0
+	var cmds [][]byte // of the batch
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range calls {
-		if own := p.calls[c.seq]; c.origin == p.origin && own != nil && len(own.ids) == c.commands {
-			p.settleCall(own, append([]command.Result(nil), results[at:at+c.commands]...), nil)
+		end := at + c.commands
+		own := p.calls[c.seq]
+		if c.origin == p.origin && own != nil {
+			if cmds == nil {
+				cmds, _ = command.Split(batch)
+			}
+			switch {
+			case end > len(cmds) || !slices.EqualFunc(own.cmds, cmds[at:end], bytes.Equal):
+				// a leader has put other ones here
+			case results[at].Code == command.NotSigned:
+				again = append(again, own)
+			default:
+				p.settleCall(own, slices.Clone(results[at:end]), nil)
+			}
 		}
-		at += c.commands
+		at = end
 	}
+	return again
 }
 
 // restored settles the calls that a snapshot up to a raft index has executed.

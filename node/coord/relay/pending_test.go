@@ -66,17 +66,29 @@ func TestPendingApply(t *testing.T) {
 	p := newPending(1)
 	c := newCall(t, p, 1)
 	p.takeQueue()
+	cmd := func(last byte) []byte { return []byte{6, 0, 0, 0, 0, 0, last} }
+	c.cmds = [][]byte{cmd(3)}
+	batch := command.AppendBatch(nil, 1, 0, [][]byte{cmd(1), cmd(2), cmd(3)}, nil)
 	results := []command.Result{{Index: 1}, {Index: 2}, {Index: 3}}
 	// Another origin's call of the same number, then ours behind it.
-	p.apply([]call{{origin: 2, seq: 1, commands: 2}}, results)
+	p.apply([]call{{origin: 2, seq: 1, commands: 2}}, batch, results)
 	if c.settled {
 		t.Fatal("another member's result settled the call")
 	}
-	p.apply([]call{{origin: 2, seq: 1, commands: 2}, {origin: 1, seq: 1, commands: 1}}, results)
+	p.apply([]call{{origin: 1, seq: 1, commands: 1}}, batch, results) // a leader has put another command there
+	if c.settled {
+		t.Fatal("another command's result settled the call")
+	}
+	refused := []command.Result{{}, {}, {Code: command.NotSigned}}
+	ours := []call{{origin: 2, commands: 2}, {origin: 1, seq: 1, commands: 1}}
+	if again := p.apply(ours, batch, refused); c.settled || len(again) != 1 {
+		t.Fatalf("a call that was not taken for ours: settled %v, %d to be sent again", c.settled, len(again))
+	}
+	p.apply([]call{{origin: 2, seq: 1, commands: 2}, {origin: 1, seq: 1, commands: 1}}, batch, results)
 	if !c.settled || c.results[0].Index != 3 {
 		t.Errorf("settled %v with %v", c.settled, c.results)
 	}
-	p.apply([]call{{origin: 1, seq: 1, commands: 1}}, results) // a repeat reaches the log
+	p.apply([]call{{origin: 1, seq: 1, commands: 1}}, batch, results) // a repeat reaches the log
 }
 
 // What a leader said to be ordered at an index that was passed, and was not there, is looked for; and at another leader

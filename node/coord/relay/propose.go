@@ -149,7 +149,8 @@ func (c *Calls) items(calls []*proposal) []item {
 	items := make([]item, 0, len(calls))
 	for _, p := range calls {
 		items = append(items, item{
-			call: call{c.pending.origin, p.seq, len(p.cmds)}, cmds: p.cmds, bytes: p.bytes, term: p.term,
+			calls: []call{{c.pending.origin, p.seq, len(p.cmds)}}, cmds: p.cmds, commands: len(p.cmds), bytes: p.bytes,
+			term:    p.term,
 			reports: !p.urgent, ahead: p.judgement,
 			done: func(o Outcome, index uint64) { c.outcome(p, o, index) },
 		})
@@ -169,14 +170,25 @@ func (c *Calls) outcome(p *proposal, o Outcome, index uint64) {
 			c.settleFromSnapshot(p)
 		}
 	case o == rejected:
-		c.pending.fail(p, func(attempts) error {
-			return fmt.Errorf("propose %s: %w: the leader cannot decode it or takes it for another site's: "+
-				"compare the versions and site names of the brokers", name(p.ids), coord.ErrRefused)
-		})
+		c.complain(p, "the leader cannot read it, or takes it for another site's: compare the versions of the brokers, and the keys (cloudshare members)")
+		c.resendLater(p)
 	case p.term != 0:
 		c.pending.fail(p, func(a attempts) error { return fmt.Errorf("propose %s: %w", name(p.ids), a.class()) })
 	default:
 		c.resendLater(p)
+	}
+}
+
+// complain tells people, seldom, of a call that others do not take for this member's; it is tried again, since a
+// leader may have said so for reasons of its own, or the site's key has just been replaced.
+func (c *Calls) complain(p *proposal, why string) {
+	if c.cfg.Mux == nil {
+		return
+	}
+	c.complained.Lock()
+	defer c.complained.Unlock()
+	if c.reminder.Due(why, time.Now()) {
+		c.cfg.Mux.log.Warn().Str("call", name(p.ids)).Str("because", why).Msg("a command was refused, and is proposed again")
 	}
 }
 

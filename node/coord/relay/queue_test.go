@@ -36,8 +36,7 @@ func (m *queueModel) submit(t *rapid.T) {
 	site := fmt.Sprintf("s%d", rapid.IntRange(0, modelSites-1).Draw(t, "site"))
 	var items []item
 	for range rapid.IntRange(0, 40).Draw(t, "calls") {
-		it := item{reports: rapid.Bool().Draw(t, "reports")}
-		it.seq, it.origin, it.commands = m.next, uint64(site[1]), 1
+		it := item{reports: rapid.Bool().Draw(t, "reports"), calls: []call{{seq: m.next, origin: uint64(site[1])}}, commands: 1}
 		it.bytes = rapid.OneOf(rapid.IntRange(1, 300), rapid.IntRange(1, 4<<10), rapid.IntRange(1, 128<<10)).Draw(t, "bytes")
 		if rapid.IntRange(0, 9).Draw(t, "many") == 0 {
 			it.commands = rapid.IntRange(1, MaxCallCommands).Draw(t, "commands")
@@ -62,14 +61,14 @@ func (m *queueModel) pass(t *rapid.T) {
 
 // pop finds a taken call in front of a list, or the order is wrong.
 func (m *queueModel) pop(t *rapid.T, it item) (key string) {
-	switch key = fmt.Sprintf("s%c", byte(it.origin)); {
+	switch key = fmt.Sprintf("s%c", byte(it.calls[0].origin)); {
 	case it.term == 2:
 		key = "wrong"
 	case it.ahead:
 		key = ""
 	}
-	if len(m.waiting[key]) == 0 || m.waiting[key][0].seq != it.seq {
-		t.Fatalf("call %d of %q is taken, before it waits %v", it.seq, key, m.waiting[key][:min(1, len(m.waiting[key]))])
+	if len(m.waiting[key]) == 0 || m.waiting[key][0].calls[0].seq != it.calls[0].seq {
+		t.Fatalf("call %d of %q is taken, before it waits %v", it.calls[0].seq, key, m.waiting[key][:min(1, len(m.waiting[key]))])
 	}
 	m.waiting[key] = m.waiting[key][1:]
 	return key
@@ -193,8 +192,8 @@ func TestQueueByModel(t *testing.T) {
 // others had as much; what it used while nobody else waited is forgotten.
 func TestLargeCallsOwe(t *testing.T) {
 	q := newCallQueue(Quota{})
-	large := item{call: call{origin: 1, commands: 1}, bytes: 64 << 10}
-	small := item{call: call{origin: 2, commands: 1}, bytes: 1 << 10}
+	large := item{calls: []call{{origin: 1}}, commands: 1, bytes: 64 << 10}
+	small := item{calls: []call{{origin: 2}}, commands: 1, bytes: 1 << 10}
 	submit := func(site string, it item, n int) {
 		for range n {
 			q.submit(0, site, []item{it})
@@ -203,7 +202,7 @@ func TestLargeCallsOwe(t *testing.T) {
 	shape := func() (large, small int) {
 		e, _ := q.take(0, 1, 64<<10)
 		for _, it := range e.items {
-			if it.origin == 1 {
+			if it.calls[0].origin == 1 {
 				large++
 			} else {
 				small++
@@ -237,11 +236,11 @@ func TestRotationMovesOn(t *testing.T) {
 	q := newCallQueue(Quota{})
 	entry := func(calls ...string) (order string) {
 		for _, site := range calls {
-			q.submit(0, site, []item{{call: call{origin: uint64(site[0]), commands: 1}, bytes: 6 << 10}})
+			q.submit(0, site, []item{{calls: []call{{origin: uint64(site[0])}}, commands: 1, bytes: 6 << 10}})
 		}
 		e, _ := q.take(0, 1, 18<<10)
 		for _, it := range e.items {
-			order += string(rune(it.origin))
+			order += string(rune(it.calls[0].origin))
 		}
 		return order
 	}
@@ -267,7 +266,7 @@ func TestRotationMovesOn(t *testing.T) {
 // forgotten for it.
 func TestForgottenLanes(t *testing.T) {
 	q := newCallQueue(Quota{Commands: 10, Burst: time.Second})
-	one := []item{{call: call{commands: 100}, bytes: 1}}
+	one := []item{{commands: 100, bytes: 1}}
 	q.submit(0, "busy", one)
 	q.take(0, 1, 1<<20)
 	for i := range 10_000 {

@@ -26,7 +26,7 @@ func (o *overtaken) Demote(context.Context, string) error {
 // again, of the next one.
 func TestFormerLeadsRefusal(t *testing.T) {
 	o := &overtaken{}
-	c := New(t.Context(), Config{Site: "a", Backend: o}, [16]byte{})
+	c := New(t.Context(), Config{Site: "a", Backend: o}, [16]byte{}, [16]byte{})
 	c.seq.ready.Store(1)
 	if err := c.demote(t.Context()); err != nil || o.asked != 2 {
 		t.Errorf("asked %d times: %v", o.asked, err)

@@ -74,12 +74,13 @@ type Timing struct {
 	Backoff, MaxBackoff time.Duration // between attempts of a call
 	Slots               int           // entries in flight
 	Gather              int           // commands that do not wait for the entry in flight
+	Spacing             time.Duration // between two bundles to the leader, unless Gather commands wait; 0 = none
 	EntryBytes          int           // beyond them no further call joins an entry
 	Rest                time.Duration // after an entry, before one with nothing but reports; 0 = none
 	Quota               Quota         // of one site
 }
 
-// Config of Calls; all but Hooks is required.
+// Config of Calls; all but Hooks and Proofs is required.
 type Config struct {
 	Site    string
 	Backend Backend
@@ -89,6 +90,8 @@ type Config struct {
 	Dialer   *Dialer
 	Timing   Timing
 	Hooks    Hooks
+	// Proofs is told which bundles were found to be their sites'; may be nil.
+	Proofs *coord.Proofs
 	// Ready is called when the first entry of a term that this member leads was
 	// ordered.
 	Ready func()
@@ -100,6 +103,7 @@ type Calls struct {
 	t       Timing
 	ctx     context.Context // ends with the log
 	pending *pending
+	by      *author
 	seq     *sequencer
 	forward *forwarder
 	reads   *reads
@@ -108,14 +112,21 @@ type Calls struct {
 	flying  sync.WaitGroup // the sequencer's two: they wait for the backend
 
 	leadChange coord.Broadcast
+
+	complained sync.Mutex // guards reminder
+	reminder   Reminder
 }
 
-// New returns the calls of a member of a group; they end with ctx.
-func New(ctx context.Context, cfg Config, group [16]byte) *Calls {
-	c := &Calls{cfg: cfg, t: cfg.Timing, ctx: ctx, pending: newPending(rand.Uint64()), budgets: newBudgets()}
-	c.seq = newSequencer(cfg.Backend, cfg.Timing, cfg.Hooks, cfg.Ready)
+// New returns the calls of a member of a group; they end with ctx. Commands are signed for the federation.
+func New(ctx context.Context, cfg Config, federation, group [16]byte) *Calls {
+	c := &Calls{
+		cfg: cfg, t: cfg.Timing, ctx: ctx, pending: newPending(rand.Uint64()), budgets: newBudgets(),
+		by: newAuthor(&cfg, federation),
+	}
+	c.reminder.Every = RemindEvery
+	c.seq = newSequencer(cfg.Backend, c.by, cfg.Timing, cfg.Hooks, cfg.Ready)
 	c.forward = &forwarder{
-		ctx: ctx, dialer: cfg.Dialer, fed: group, origin: c.pending.origin, t: cfg.Timing, hooks: cfg.Hooks,
+		ctx: ctx, dialer: cfg.Dialer, fed: group, by: c.by, origin: c.pending.origin, t: cfg.Timing, hooks: cfg.Hooks,
 		outcome: c.outcome,
 	}
 	c.reads = &reads{c: c}
@@ -224,8 +235,14 @@ func (c *Calls) Held() map[string]time.Duration {
 	return held
 }
 
-// Applied settles those of an entry's calls that are this member's.
-func (c *Calls) Applied(h *Header, results []command.Result) { c.pending.apply(h.calls, results) }
+// Applied settles those of an entry's calls that are this member's. Those whose commands are not where the header has
+// them are looked for later (Tick), and those that were not taken for this member's are sent again.
+func (c *Calls) Applied(h *Header, batch []byte, results []command.Result) {
+	for _, p := range c.pending.apply(h.calls, batch, results) {
+		c.complain(p, "it is not signed with the key that the federation knows of this site (cloudshare members), or the leader changed it")
+		c.resendLater(p)
+	}
+}
 
 // Restored settles the calls that a snapshot up to an index has executed. The
 // others that were ordered below it are sent again by again, to be called beside

@@ -11,12 +11,15 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// item is one call waiting at the leader, from this member or forwarded.
+// item is what waits at the leader and stands together in an entry: a call of this member, or a bundle of forwarded
+// calls, which its site has signed as a whole.
 type item struct {
-	call
-	cmds  [][]byte
-	bytes int
-	term  uint64 // 0 = any
+	calls    []call
+	cmds     [][]byte
+	commands int
+	bytes    int
+	signed   *command.Bundle // nil: it is this member's own, and signed with the entry
+	term     uint64          // 0 = any
 	// reports: it holds reports of what has happened only, see isReport.
 	reports bool
 	// ahead: it holds judgements of this leader only, which wait for no other calls.
@@ -36,6 +39,7 @@ func isReport(k command.Kind) bool {
 // while the member does not lead.
 type sequencer struct {
 	to    Backend
+	by    *author
 	t     Timing
 	hooks Hooks
 
@@ -70,9 +74,9 @@ type inFlightEntry struct {
 	items []item
 }
 
-func newSequencer(to Backend, t Timing, hooks Hooks, onReady func()) *sequencer {
+func newSequencer(to Backend, by *author, t Timing, hooks Hooks, onReady func()) *sequencer {
 	return &sequencer{
-		to: to, t: t, hooks: hooks, onReady: onReady, begun: time.Now(), queue: newCallQueue(t.Quota),
+		to: to, by: by, t: t, hooks: hooks, onReady: onReady, begun: time.Now(), queue: newCallQueue(t.Quota),
 		kick: make(chan struct{}, 1), flight: make(chan inFlightEntry, t.Slots), slots: make(chan struct{}, t.Slots),
 	}
 }
@@ -232,7 +236,7 @@ func (s *sequencer) sendEntry() bool {
 	}
 	s.last = now
 	s.stamped.Store(true)
-	data, ext := encodeEntry(term, now.Sub(s.start).Milliseconds(), e.items, e.commands)
+	data, ext := s.encodeEntry(term, now.Sub(s.start).Milliseconds(), &e)
 	if s.hooks.Entry != nil {
 		s.hooks.Entry(e.commands, len(data))
 	}
@@ -240,17 +244,22 @@ func (s *sequencer) sendEntry() bool {
 	return true
 }
 
-func encodeEntry(term uint64, elapsed int64, items []item, commands int) (data, ext []byte) {
-	cmds := make([][]byte, 0, commands)
-	h := Header{Term: term, calls: make([]call, 0, len(items))}
-	size := 32
-	for _, it := range items {
-		cmds = append(cmds, it.cmds...)
-		h.calls = append(h.calls, it.call)
-		size += it.bytes + 3*len(it.cmds)
+// encodeEntry returns an entry's batch and header. Until one of the term is known to be ordered, each begins with this
+// leader's introduction.
+func (s *sequencer) encodeEntry(term uint64, elapsed int64, e *entryCalls) (data, ext []byte) {
+	w := entryWriter{by: s.by, header: Header{Term: term, calls: make([]call, 0, len(e.items)+1)}}
+	w.cmds = make([][]byte, 0, e.commands+1)
+	if s.by != nil && s.ready.Load() != term {
+		lead := s.by.lead(term)
+		w.add(&item{calls: []call{{commands: 1}}, cmds: [][]byte{lead}, commands: 1, bytes: len(lead)})
 	}
-	data = command.AppendBatch(make([]byte, 0, size), term, elapsed, cmds)
-	return data, h.Append(make([]byte, 0, 16+14*len(items)))
+	for i := range e.items {
+		w.add(&e.items[i])
+	}
+	w.sign()
+	size := 64 + w.size + len(w.bundles)*bundleSize
+	data = command.AppendBatch(make([]byte, 0, size), term, elapsed, w.cmds, w.bundles)
+	return data, w.header.Append(make([]byte, 0, 16+14*len(w.header.calls)))
 }
 
 // settleEntries waits for entries in order, until order has ended and the backend answered.

@@ -29,8 +29,8 @@ func (q *quick) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
 func TestReportsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &quick{}
-		s := newSequencer(q, Timing{Slots: 4, Gather: 256, EntryBytes: 1 << 20, Rest: 2 * time.Millisecond}, Hooks{},
-			func() {})
+		timing := Timing{Slots: 4, Gather: 256, EntryBytes: 1 << 20, Rest: 2 * time.Millisecond}
+		s := newSequencer(q, nil, timing, Hooks{}, func() {})
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.order(ctx)
 		go s.settleEntries()
@@ -38,7 +38,7 @@ func TestReportsRest(t *testing.T) {
 		submit := func(after time.Duration, reports bool) {
 			<-time.After(time.Until(begun.Add(after)))
 			it := item{
-				call: call{commands: 1}, cmds: [][]byte{{1}}, bytes: 1, reports: reports,
+				calls: []call{{commands: 1}}, commands: 1, cmds: [][]byte{{1}}, bytes: 1, reports: reports,
 				done: func(Outcome, uint64) { done++ },
 			}
 			s.submit("a", it)

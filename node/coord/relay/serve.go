@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -92,14 +91,14 @@ func (s *session) handle(ctx context.Context, wg *sync.WaitGroup, b []byte) erro
 	return fmt.Errorf("%w: kind %d", errFrame, b[0])
 }
 
-// submitCalls submits the calls of a frame. All of it counts until the last of them has an
-// outcome, since their commands point into it.
+// submitCalls submits the calls of a frame. All of it counts until they have an outcome, since their commands point
+// into it.
 func (s *session) submitCalls(ctx context.Context, b []byte) error {
-	items, err := parseCalls(b)
+	it, err := parseCalls(b, s.site)
 	if err != nil {
 		return err
 	}
-	cost := frameCost(len(b), items)
+	cost := frameCost(len(b), &it)
 	if !s.calls.acquire(ctx, cost) {
 		return context.Cause(ctx)
 	}
@@ -112,40 +111,32 @@ func (s *session) submitCalls(ctx context.Context, b []byte) error {
 			return context.Cause(ctx)
 		}
 	}
-	var left atomic.Int64
-	left.Store(int64(len(items)))
-	good := items[:0]
-	for _, it := range items {
-		seq := it.seq
-		it.done = func(o Outcome, index uint64) {
-			if left.Add(-1) == 0 {
-				s.queueOutcome(doneCall{seq, o, index}, cost)
-			} else {
-				s.queueOutcome(doneCall{seq, o, index}, 0)
-			}
+	it.done = func(o Outcome, index uint64) { s.queueOutcomes(it.calls, o, index, cost) }
+	ok, are := s.checkCommands(&it)
+	it.reports = are.reports
+	switch {
+	case !ok:
+		it.done(rejected, 0)
+	case are.since > command.FirstVersion && are.since > s.version(): // or this member does not know of it yet
+		it.done(Refused, 0)
+	default:
+		if s.c.by == nil {
+			it.signed = nil
 		}
-		ok, are := s.checkCommands(it.cmds)
-		it.reports = are.reports
-		switch {
-		case !ok:
-			it.done(rejected, 0)
-		case are.since > command.FirstVersion && are.since > s.version(): // or this member does not know of it yet
-			it.done(Refused, 0)
-		default:
-			good = append(good, it)
-		}
+		s.c.seq.submit(s.site, it)
 	}
-	s.c.seq.submit(s.site, good...)
 	return nil
 }
 
-// queueOutcome has an outcome written; what the frame cost is released then, so that a
-// member that reads no outcomes cannot pile them up.
-func (s *session) queueOutcome(d doneCall, cost int) {
+// queueOutcomes has the outcome of a frame's calls written; what the frame cost is released then, so that a member that
+// reads no outcomes cannot pile them up.
+func (s *session) queueOutcomes(calls []call, o Outcome, index uint64, cost int) {
 	s.mu.Lock()
 	ended := s.ended
 	if !ended {
-		s.done = append(s.done, d)
+		for _, c := range calls {
+			s.done = append(s.done, doneCall{c.seq, o, index})
+		}
 		s.settled += cost
 	}
 	s.mu.Unlock()

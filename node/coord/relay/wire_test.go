@@ -43,7 +43,7 @@ func FuzzHeader(f *testing.F) {
 }
 
 func FuzzFrames(f *testing.F) {
-	f.Add(appendCalls(nil, 1, []*proposal{{seq: 2, cmds: [][]byte{[]byte("x"), nil}}}))
+	f.Add(appendCalls(nil, 1, []*proposal{{seq: 2, cmds: [][]byte{{1, 7}, {0}}}}, nil))
 	f.Add(appendDone(nil, []doneCall{{1, Refused, 0}, {2, Ordered, 9}}))
 	f.Add(appendAnswer(nil, 3, answer{answerRefused, 4, 2, "no"}))
 	f.Add(appendQuestion(nil, leaderQuestion{kind: frameRemove, id: 1, site: "a"}))
@@ -52,11 +52,14 @@ func FuzzFrames(f *testing.F) {
 		if len(b) == 0 {
 			return
 		}
-		if items, err := parseCalls(b[1:]); err == nil {
-			for _, it := range items {
-				if len(it.cmds) != it.commands || it.bytes > len(b) {
-					t.Errorf("call %+v of %d bytes", it.call, len(b))
-				}
+		if it, err := parseCalls(b[1:], "a"); err == nil {
+			commands := 0
+			for _, c := range it.calls {
+				commands += c.commands
+			}
+			if len(it.cmds) != it.commands || commands != it.commands || it.bytes > len(b) ||
+				!bytes.Equal(bytes.Join(it.cmds, nil), it.signed.Signed) {
+				t.Errorf("calls %+v of %d bytes", it.calls, len(b))
 			}
 		}
 		if all, err := parseDone(b[1:]); err == nil {

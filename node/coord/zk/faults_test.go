@@ -319,7 +319,7 @@ func TestStoppedLeadWakesUp(t *testing.T) {
 	r := old.leaderTerm.Load()
 	talk(t, all, func() {
 		c.MoveLead(t)
-		wait := backend{old}.Append(r.term, command.AppendBatch(nil, r.term, 0, nil), nil)
+		wait := backend{old}.Append(r.term, command.AppendBatch(nil, r.term, 0, nil, nil), nil)
 		if o, _ := wait(); o != relay.Refused {
 			t.Error("a former leader appended")
 		}

@@ -131,7 +131,8 @@ func TestNothingUnsureIsFed(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := []byte("refused")
-	if o, _ := (backend{old}).Append(r.term, command.AppendBatch(nil, r.term, 0, nil), header)(); o != relay.Refused {
+	batch := command.AppendBatch(nil, r.term, 0, nil, nil)
+	if o, _ := (backend{old}).Append(r.term, batch, header)(); o != relay.Refused {
 		t.Errorf("a deposed leader's append is %v, not refused", o)
 	}
 	talk(t, all, func() {})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
@@ -31,7 +32,11 @@ func (m *machine) apply(n uint64, e *tree.Entry, calls *relay.Calls) error {
 	if d, ok := m.m.(coord.Dated); ok {
 		d.Dated(e.At)
 	}
-	results, err := m.m.Apply(e.Batch)
+	batch := e.Batch
+	if term, err := command.DecodeTerm(batch); err == nil && term == 0 {
+		batch = command.AppendBatch(nil, 0, 0, nil, nil) // only what is no entry of a log has no term
+	}
+	results, err := m.m.Apply(batch)
 	switch {
 	case err != nil:
 		return err
@@ -40,7 +45,7 @@ func (m *machine) apply(n uint64, e *tree.Entry, calls *relay.Calls) error {
 	}
 	m.grown.Add(int64(len(e.Batch)))
 	if calls != nil { // none at an export
-		calls.Applied(m.header.Of(results), results)
+		calls.Applied(m.header.Of(results), batch, results)
 		if coord.HasWork(m.m) {
 			calls.RequestEntry()
 		}

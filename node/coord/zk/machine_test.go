@@ -16,7 +16,7 @@ func TestForgedHeader(t *testing.T) {
 	m := &machine{m: record}
 	calls := relay.NoCalls(1, 7)
 	for n, header := range [][]byte{[]byte("no header"), nil, calls.Append(nil)} {
-		e := &tree.Entry{Header: header, Batch: command.AppendBatch(nil, 1, 0, nil)}
+		e := &tree.Entry{Header: header, Batch: command.AppendBatch(nil, 1, 0, nil, nil)}
 		if err := m.apply(uint64(n)+1, e, nil); err != nil || record.Index() != uint64(n)+1 {
 			t.Errorf("%q: entry %d, %v", header, record.Index(), err)
 		}

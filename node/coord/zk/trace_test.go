@@ -22,7 +22,7 @@ func TestTrace(t *testing.T) {
 	}
 	lead := c.leader(t)
 	term := lead.leaderTerm.Load().term
-	for _, b := range coordtest.Trace() {
+	for _, b := range coordtest.Trace(coordtest.TraceTerm) {
 		batch, err := command.DecodeBatch(b)
 		if err != nil {
 			t.Fatal(err)
@@ -36,6 +36,6 @@ func TestTrace(t *testing.T) {
 		if _, err := l.Sync(patience(t)); err != nil {
 			t.Fatal(err)
 		}
-		states[site].Check(t)
+		states[site].Check(t, coordtest.TraceTerm)
 	}
 }

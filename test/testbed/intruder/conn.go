@@ -1,6 +1,7 @@
 package intruder
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -9,11 +10,15 @@ import (
 	"net"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // Conn is a connection that was greeted.
-type Conn struct{ net.Conn }
+type Conn struct {
+	net.Conn
+	by *Intruder // who signs what it has ordered; nil: nobody
+}
 
 // Rejected is the leader's word on a call that it will never order.
 const Rejected = relay.Unknown + 1
@@ -53,13 +58,21 @@ func (c Conn) Order(seq uint64, commands ...command.Command) (relay.Outcome, uin
 
 // OrderRaw is Order for what may be no commands.
 func (c Conn) OrderRaw(seq uint64, commands ...[]byte) (relay.Outcome, uint64, error) {
+	var by signature.Signature
+	if c.by != nil {
+		by = c.by.Sign(bytes.Join(commands, nil))
+	}
+	return c.OrderSigned(seq, by, commands...)
+}
+
+// OrderSigned is OrderRaw with any signature.
+func (c Conn) OrderSigned(seq uint64, by signature.Signature, commands ...[]byte) (relay.Outcome, uint64, error) {
 	b := binary.BigEndian.AppendUint64([]byte{frameCalls}, 0xa77ac4)
+	b = append(b, by[:]...)
 	b = binary.AppendUvarint(b, 1)
 	b = binary.AppendUvarint(b, seq)
 	b = binary.AppendUvarint(b, uint64(len(commands)))
-	for _, cmd := range commands {
-		b = append(binary.AppendUvarint(b, uint64(len(cmd))), cmd...)
-	}
+	b = append(b, bytes.Join(commands, nil)...)
 	if err := c.Send(b); err != nil {
 		return 0, 0, err
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node/coord/enroll"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/truststore"
@@ -90,6 +92,11 @@ func (i *Intruder) dialer() *relay.Dialer { return &relay.Dialer{Net: i.network(
 
 func (i *Intruder) network() *relay.Network { return &relay.Network{Identity: i.own} }
 
+// Sign signs the encodings of commands for the federation that it knows.
+func (i *Intruder) Sign(encoded []byte) signature.Signature {
+	return command.Sign(i.Trust.Roster().Federation, encoded, i.Key.Sign)
+}
+
 // Dial opens a connection of a kind; the error says why the other end refuses.
 func (i *Intruder) Dial(ctx context.Context, to relay.Peer, kind relay.Kind) (Conn, error) {
 	conn, err := i.dialer().Dial(ctx, to, kind, i.Group)
@@ -99,5 +106,5 @@ func (i *Intruder) Dial(ctx context.Context, to relay.Peer, kind relay.Kind) (Co
 	if at, ok := ctx.Deadline(); ok {
 		err = conn.SetDeadline(at)
 	}
-	return Conn{conn}, err
+	return Conn{conn, i}, err
 }

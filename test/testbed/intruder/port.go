@@ -30,7 +30,7 @@ func (i *Intruder) Listen(answer func(question map[string]any) any, web http.Han
 	p.mux.Handle(relay.KindJoin, func(conn net.Conn, _ relay.Preamble) {
 		defer func() { _ = conn.Close() }()
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-		b, err := Conn{conn}.Receive()
+		b, err := Conn{Conn: conn}.Receive()
 		var q map[string]any
 		if err == nil {
 			err = json.Unmarshal(b, &q)
@@ -39,7 +39,7 @@ func (i *Intruder) Listen(answer func(question map[string]any) any, web http.Han
 			b, err = json.Marshal(answer(q))
 		}
 		if err == nil {
-			_ = Conn{conn}.Send(b) // who asks may have gone
+			_ = Conn{Conn: conn}.Send(b) // who asks may have gone
 		}
 	})
 	asked := relay.NewHTTPListener(p.mux)

@@ -31,13 +31,14 @@ type member struct {
 	dir, addr string
 	state     *fsm.State
 	seq       uint64
+	key       identity.Key
 	silent    bool // it executes what it is asked, and its answer is lost
 }
 
 func newMember(t *testing.T) *member {
 	t.Helper()
-	m := &member{T: t, dir: t.TempDir(), state: fsm.New()}
 	key := identity.Generate()
+	m := &member{T: t, dir: t.TempDir(), state: fsm.New(), key: key}
 	if err := key.Save(filepath.Join(m.dir, config.KeyFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,9 @@ func newMember(t *testing.T) *member {
 }
 
 func (m *member) apply(c command.Command) command.Result {
-	r, err := m.state.Apply(&command.Batch{Term: 1, Commands: []command.Command{c}})
+	b := command.Bundle{Site: c.ID.Site, Commands: 1, Signed: command.Append(nil, c)}
+	b.Signature = command.Sign(testFederation, b.Signed, m.key.Sign)
+	r, err := m.state.Apply(&command.Batch{Term: 1, Commands: []command.Command{c}, Bundles: []command.Bundle{b}})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -194,8 +197,11 @@ func TestRecover(t *testing.T) {
 	if saved, _ := trust.Key("site-1"); key == old || saved != key {
 		t.Errorf("old %s, new %s, saved %s", old, key, saved)
 	}
+	if m.key, err = identity.Load(filepath.Join(m.dir, config.KeyFile)); err != nil {
+		t.Fatal(err)
+	}
 	r := m.apply(command.Command{ID: command.ID{Site: "site-1"}, Body: &command.Register{
-		Node: key.Node(), Boot: [16]byte{2}, Known: [][16]byte{{2}}, MaxVersion: fsm.Version,
+		Node: key.Node(), Boot: [16]byte{2}, Known: [][16]byte{{2}}, MaxVersion: fsm.Version, After: 1,
 	}})
 	if r.Code != command.OK { // on an empty disk, which remembers no registration
 		t.Errorf("the site does not come back: %v", r.Code)

@@ -44,7 +44,7 @@ func newMoved(t *testing.T) *moved {
 		}})
 	}
 	for _, c := range commands {
-		res, err := m.replica.Apply(command.AppendBatch(nil, 3, 0, [][]byte{command.Append(nil, c)}))
+		res, err := m.replica.Apply(command.AppendBatch(nil, 3, 0, [][]byte{command.Append(nil, c)}, nil))
 		if err != nil || res[0].Code != command.OK {
 			t.Fatalf("%v, %v", res, err)
 		}

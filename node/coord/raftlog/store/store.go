@@ -25,8 +25,10 @@ const cacheBytes = 32 << 20
 type Store struct {
 	disk Disk
 	// synced observes that n entries were synced; it must not block.
-	synced  func(took time.Duration, n int)
-	fail    func(error)
+	synced func(took time.Duration, n int)
+	fail   func(error)
+	// Coming, if not nil, observes entries that are about to be written; it must not block. It is set before raft runs.
+	Coming  func(logs []*raft.Log)
 	running atomic.Bool // false while Open still reads: errors are returned then
 
 	limit int // of bytes
@@ -134,6 +136,9 @@ func (s *Store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l})
 
 // StoreLogs implements raft.LogStore.
 func (s *Store) StoreLogs(logs []*raft.Log) error {
+	if s.Coming != nil {
+		s.Coming(logs)
+	}
 	begin := time.Now()
 	const what = "write log entries"
 	end := s.ops.begin(what, begin)

@@ -1,0 +1,92 @@
+package fsm
+
+import (
+	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
+)
+
+// Who may say what, in a federation with a roster (a federation without one, as in simulations, believes the log):
+//
+//	any command                        the site that it names, by the signature of its bundle
+//	Genesis                            the founder whose key it names
+//	Register                           the site, after the incarnation that it names
+//	what a site says of attempts, jobs, machines and itself      that site (NotOwner, UnknownJob … otherwise)
+//	Lead                               whoever orders the term's first entries
+//	SiteLost, Suspect, Raise, GossipKey                          the leader of the term
+//	Invite, Motion, Vote, Revoke       members, electors (fsm/roster)
+//	Admit, Rekey                       who holds the keys: they carry their own proofs
+//	SetParams, Forget of others        nobody: the electors, by a motion
+//	Recover                            no log: only the tool that begins an epoch
+//
+// The keys are those of the state at the bundle's first command. So it is decided alike everywhere, whoever ordered
+// the entry and whatever was verified before.
+
+// authors walks through the bundles of a batch.
+type authors struct {
+	bundles []command.Bundle
+	done    int // commands of bundles[0]
+}
+
+// next returns the bundle of the next command, nil: none.
+func (a *authors) next() *command.Bundle {
+	if len(a.bundles) == 0 {
+		return nil
+	}
+	if a.done == a.bundles[0].Commands {
+		a.bundles, a.done = a.bundles[1:], 0
+		return a.next()
+	}
+	a.done++
+	return &a.bundles[0]
+}
+
+// authorize says whether a command is its site's word, by the bundle in which it stands.
+func (s *fleet) authorize(by *command.Bundle, c *command.Command) command.Code {
+	g, isGenesis := c.Body.(*command.Genesis)
+	switch {
+	case s.founded == 0 && !isGenesis:
+		return command.NotFounded
+	case s.founded == 0 && g.Founder == (signature.Key{}), s.founded != 0 && !s.roster.Founded():
+		return command.OK // there is no roster, or it will not be one
+	case c.Body.Kind() == command.KindRecover:
+		return command.OK // nobody can sign for those who lost their quorum; see recover
+	case by == nil || by.Site != c.ID.Site:
+		return command.NotSigned
+	case s.founded == 0:
+		return signedBy(by, g.Federation, g.Founder)
+	}
+	m, known := s.roster.Member(by.Site)
+	if !known {
+		return command.NotMember
+	}
+	return signedBy(by, s.federation, m.Key)
+}
+
+func signedBy(b *command.Bundle, federation [16]byte, key signature.Key) command.Code {
+	if !b.IsBy(federation, key) {
+		return command.NotSigned
+	}
+	return command.OK
+}
+
+// lead executes a Lead: the first one of a term says who leads it. Only who orders entries of a term can have one
+// ordered before the leader's own, which stands in the term's first entry.
+func (s *clock) lead(site string, c *command.Lead) command.Code {
+	switch {
+	case c.Term != s.term:
+		return command.OldTerm
+	case s.leader == "":
+		s.leader = strings.Clone(site)
+	case s.leader != site:
+		return command.NotLeader
+	}
+	return command.OK
+}
+
+// isLeader reports whether a site may say what only the leader of the term says.
+func (s *fleet) isLeader(x *site) bool { return !s.roster.Founded() || s.leader == x.name }
+
+// Leader returns the site that leads the term, by its own word; "" = none has said so.
+func (s *clock) Leader() string { return s.leader }

@@ -73,20 +73,28 @@ func endStack(stack *os.Process) {
 	go func() { _, _ = stack.Wait() }()
 }
 
-// endOldStack does so by the slot's name, if an earlier broker has started it. What it has in its environment would not
-// do: only root may read that.
+// endOldStack does so by the slot's name, if an earlier broker has started it.
 func (s *slot) endOldStack() {
-	if s.stack != nil {
-		return
+	if s.stack == nil {
+		endStacks(func(slot string) bool { return slot == s.name })
 	}
+}
+
+// endStacks ends those of some slots. What they have in their environment would not do to find them: only root may read
+// that.
+func endStacks(of func(slot string) bool) {
 	for _, pid := range pids() {
 		p, ok := readProcess(pid)
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if ok && err == nil && outbound.IsStack(line, s.name) {
+		if name := outbound.NameOf(line); ok && err == nil && name != "" && of(name) {
 			p.signal(unix.SIGKILL)
+			awaitExit(p, endedWithin)
 		}
 	}
 }
+
+// endedWithin is how long one is waited for: its cgroup can be removed then. One that waits for a disk takes no signal.
+const endedWithin = 100 * time.Millisecond
 
 // tryOutbound makes the sandbox of cmd with a stack and lets both go again; the error says what either said.
 func (c *containment) tryOutbound(cfg Config, cmd *exec.Cmd, dir string, said *bytes.Buffer) error {
@@ -140,7 +148,9 @@ func (s *supervisor) awaitNetwork() error {
 		return nil
 	}
 	err := awaitStack(s.network)
-	s.stands = err == nil
+	if s.stands = err == nil; s.stands {
+		s.heardStack(executor.Boottime())
+	}
 	return err
 }
 
@@ -161,15 +171,16 @@ func awaitStack(socket int) error {
 	return nil
 }
 
-// networkLost reports whether the sandbox had a network whose process has gone: then it serves nobody any more.
+// networkLost reports whether the sandbox had a network whose process has gone, or hangs: then it serves nobody any
+// more.
 func (s *supervisor) networkLost() bool {
 	if s.network == 0 {
 		return false
 	}
 	var said [16]byte
-	n, err := 1, error(nil)
-	for n > 0 && err == nil { // what it said when it began
-		n, _, err = unix.Recvfrom(s.network, said[:], unix.MSG_DONTWAIT)
+	n, _, err := unix.Recvfrom(s.network, said[:], unix.MSG_DONTWAIT)
+	for ; n > 0 && err == nil; n, _, err = unix.Recvfrom(s.network, said[:], unix.MSG_DONTWAIT) {
+		s.pulse.owed = 0 // it has answered, or said that it works
 	}
-	return err == nil || errors.Is(err, unix.ECONNRESET)
+	return s.pulse.hangs || err == nil || errors.Is(err, unix.ECONNRESET)
 }

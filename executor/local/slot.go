@@ -208,6 +208,7 @@ func (h *Handler) enclose(cmd *exec.Cmd, k kind, groups lent) {
 	cmd.Args = append(cmd.Args,
 		"-scratch", strconv.FormatInt(h.cfg.Scratch, 10),
 		"-clean", cmp.Or(h.cfg.cleanFor, cleanBound).String(),
+		"-hangs", cmp.Or(h.cfg.hangFor, hangBound).String(),
 		"-share", strconv.FormatInt(h.cfg.MemMiB/int64(h.cfg.Cores), 10))
 	if groups.folder != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, groups.folder)

@@ -12,7 +12,8 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// TestStackThatHangsIsNoticed: a task that waits beside a stack that hangs is ended, and no failure, as if that had died.
+// TestStackThatHangsIsNoticed: a task that waits beside a stack that hangs is ended, and no failure, as if that had
+// died.
 func TestStackThatHangsIsNoticed(t *testing.T) {
 	hang(t, 5*time.Second, "cat <&3", usersHere()...)
 }

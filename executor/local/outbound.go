@@ -20,7 +20,7 @@ import (
 
 // startStack starts the process that has the network of a sandbox about to be made: it ends when nobody has the socket
 // that is returned any more, which the sandbox's first process inherits. It outlives the broker as a supervisor does.
-func (c *containment) startStack(executable, name string, log *os.File) (
+func (c *containment) startStack(executable, name string, log *os.File, in stackBirth) (
 	socket *os.File, stack *os.Process, err error,
 ) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -31,9 +31,15 @@ func (c *containment) startStack(executable, name string, log *os.File) (
 	defer theirs.Close()
 	cmd := outbound.Command(executable, name, c.plan)
 	cmd.ExtraFiles, cmd.Stderr, cmd.Env = []*os.File{theirs}, log, supervisorEnv()
+	in.prepare(cmd.SysProcAttr)
 	if err = cmd.Start(); err != nil {
 		socket.Close()
 		return nil, nil, fmt.Errorf("start the process of a network in namespaces of its own: %w", err)
+	}
+	if err = in.begun(cmd.Process.Pid); err != nil {
+		socket.Close()
+		endStack(cmd.Process, func() {})
+		return nil, nil, err
 	}
 	return socket, cmd.Process, nil
 }
@@ -41,7 +47,12 @@ func (c *containment) startStack(executable, name string, log *os.File) (
 // addStack gives the sandbox of a slot, which cmd makes, the network of a stack.
 func (h *Handler) addStack(s *slot, cmd *exec.Cmd) (socket *os.File, err error) {
 	s.names = namesFile()
-	socket, s.stack, err = h.contain.startStack(h.cfg.Executable, s.name, h.stderr)
+	in, err := h.groups.stackBirth(s.name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	socket, s.stack, err = h.contain.startStack(h.cfg.Executable, s.name, h.stderr, in)
 	if err == nil {
 		inheritStack(cmd, socket)
 	}
@@ -64,13 +75,16 @@ func (s *slot) hasOldNames() bool {
 }
 
 // endStack ends a stack whose sandbox has gone: one that hangs would not see that. Nobody waits until it has: a process
-// that waits for a disk takes no signal.
-func endStack(stack *os.Process) {
+// that waits for a disk takes no signal. then is done once it has.
+func endStack(stack *os.Process, then func()) {
 	if stack == nil {
 		return
 	}
 	_ = stack.Kill()
-	go func() { _, _ = stack.Wait() }()
+	go func() {
+		_, _ = stack.Wait()
+		then()
+	}()
 }
 
 // endOldStack does so by the slot's name, if an earlier broker has started it.
@@ -104,11 +118,11 @@ func (c *containment) tryOutbound(cfg Config, cmd *exec.Cmd, dir string, said *b
 		return err
 	}
 	defer log.Close()
-	socket, stack, err := c.startStack(cfg.Executable, filepath.Base(dir), log)
+	socket, stack, err := c.startStack(cfg.Executable, filepath.Base(dir), log, stackBirth{})
 	if err != nil {
 		return err
 	}
-	defer endStack(stack)
+	defer endStack(stack, func() {})
 	defer socket.Close()
 	inheritStack(cmd, socket)
 	if err = tried(cmd.Run(), said); err == nil {

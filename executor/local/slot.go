@@ -141,12 +141,12 @@ func (h *Handler) launch(s *slot) (err error) {
 	}
 	if err != nil {
 		s.detach()
-		s.reap()
+		h.reap(s)
 		return err
 	}
 	if _, _, err = s.record(line{Sup: &owner{Pid: s.pid, Boot: h.boot}}); err != nil {
 		s.detach()
-		go s.reap() // it ends by that
+		go h.reap(s) // it ends by that
 	}
 	return err
 }
@@ -160,12 +160,12 @@ func (s *slot) release() {
 	}
 }
 
-// reap waits for the supervisor of a slot, whose end has begun, and ends its stack.
-func (s *slot) reap() {
+// reap waits for the supervisor of a slot, whose end has begun, and ends its stack, in whose group nothing is then.
+func (h *Handler) reap(s *slot) {
 	if s.proc != nil {
 		_, _ = s.proc.Wait()
 	}
-	endStack(s.stack)
+	endStack(s.stack, func() { h.groups.remove(s.name) })
 }
 
 // superviseVerb is the argument with which the program is a supervisor.
@@ -252,7 +252,7 @@ func (h *Handler) listen(s *slot) {
 		s.release()
 		return
 	}
-	s.reap()
+	h.reap(s)
 	h.gone(s)
 }
 

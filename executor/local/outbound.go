@@ -74,17 +74,23 @@ func (s *slot) hasOldNames() bool {
 	return (now == nil) != (s.names == nil) || now != nil && !os.SameFile(now, s.names)
 }
 
-// endStack ends a stack whose sandbox has gone: one that hangs would not see that. Nobody waits until it has: a process
-// that waits for a disk takes no signal. then is done once it has.
+// endStack ends a stack whose sandbox has gone: one that hangs would not see that. then is done once it has ended, for
+// which nobody waits long: a process that waits for a disk takes no signal.
 func endStack(stack *os.Process, then func()) {
 	if stack == nil {
 		return
 	}
 	_ = stack.Kill()
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		_, _ = stack.Wait()
 		then()
 	}()
+	select {
+	case <-ended:
+	case <-time.After(endedWithin):
+	}
 }
 
 // endOldStack does so by the slot's name, if an earlier broker has started it.
@@ -118,11 +124,19 @@ func (c *containment) tryOutbound(cfg Config, cmd *exec.Cmd, dir string, said *b
 		return err
 	}
 	defer log.Close()
-	socket, stack, err := c.startStack(cfg.Executable, filepath.Base(dir), log, stackBirth{})
+	name := filepath.Base(dir)
+	in, err := c.groups.tryStackBirth(name, &c.plan)
+	defer in.close()
 	if err != nil {
+		c.groups.remove(name)
 		return err
 	}
-	defer endStack(stack, func() {})
+	socket, stack, err := c.startStack(cfg.Executable, name, log, in)
+	if err != nil {
+		c.groups.remove(name)
+		return err
+	}
+	defer endStack(stack, func() { c.groups.remove(name) })
 	defer socket.Close()
 	inheritStack(cmd, socket)
 	if err = tried(cmd.Run(), said); err == nil {

@@ -1,12 +1,17 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor/sandbox"
 )
 
 // Groups of stacks: on v2 below their sandbox's, beside that of its task, on v1 beside its task's.
@@ -64,6 +69,16 @@ func (c *cgroups) stackBirth(slot string) (b stackBirth, err error) {
 	return b, err
 }
 
+// tryStackBirth makes one for a sandbox that is only tried.
+func (c *cgroups) tryStackBirth(name string, p *sandbox.Plan) (stackBirth, error) {
+	l, err := c.lend(name, p)
+	if err != nil {
+		return stackBirth{}, err
+	}
+	l.close()
+	return c.stackBirth(name)
+}
+
 // prepare has a process start there.
 func (b *stackBirth) prepare(a *syscall.SysProcAttr) {
 	if b.born != nil {
@@ -76,7 +91,8 @@ func (b *stackBirth) begun(pid int) error {
 	if b.dir == "" || b.born != nil {
 		return nil
 	}
-	if err := writeFile(b.dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+	err := writeFile(b.dir, "cgroup.procs", strconv.Itoa(pid))
+	if err != nil && !errors.Is(err, unix.ESRCH) { // one that has ended is missed elsewhere
 		return fmt.Errorf("join memory cgroup: %w", err)
 	}
 	return nil

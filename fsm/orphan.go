@@ -31,8 +31,8 @@ func (n lossCount) note() string {
 	if n.orphans() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of its attempts lost what watched them, which the task may have done itself: %d end it",
-		n.orphans(), MaxOrphans)
+	return fmt.Sprintf("%d of its attempts lost what watched them, or their network, which the task may have done "+
+		"itself: %d end it", n.orphans(), MaxOrphans)
 }
 
 // orphans executes an Orphans.
@@ -58,8 +58,9 @@ func (s *lifecycle) settleOrphan(a *attempt, r record) {
 
 // OwnersFault says why a task has failed whose last orphaned attempt was at a site; detail is how that ended.
 func OwnersFault(site, detail string) string {
-	return command.Clip(fmt.Sprintf("by its owner's fault: %d attempts lost what watched them while their sites stood; "+
-		"the task must not end its parent or its container; the last at %s: %s", MaxOrphans, site, detail))
+	return command.Clip(fmt.Sprintf("by its owner's fault: %d attempts lost what watched them, or their network, while "+
+		"their sites stood; the task must end neither its parent nor its container nor its network's process; "+
+		"the last at %s: %s", MaxOrphans, site, detail))
 }
 
 // losses reads a count that a state of this version can have.

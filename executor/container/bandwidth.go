@@ -1,6 +1,7 @@
 package container
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,9 +82,34 @@ func (p *presence) ioStatus(c *Config) string {
 	case len(p.reach.devices) == 0:
 		return "; sandbox.io is not enforced in containers: " + strings.Join(p.reach.unbound, ", ")
 	}
+	if p.unbounded != nil {
+		return fmt.Sprintf("; sandbox.io: the engine refused another site's container with %s of disks %s: %v; such tasks are "+
+			"declined until it takes one: have it bound these disks (does it have the io controller?), or change sandbox.io",
+			c.IO, strings.Join(p.reach.devices, ", "), p.unbounded)
+	}
 	s := fmt.Sprintf("; another site's container has %s of disks %s", c.IO, strings.Join(p.reach.devices, ", "))
 	if len(p.reach.unbound) > 0 {
 		s += "; not bounded: " + strings.Join(p.reach.unbound, ", ")
 	}
 	return s
+}
+
+// noteBounds notes how the start of a container with bounds went.
+func (h *Handler) noteBounds(err error) {
+	said, refused := errors.AsType[*engine.Refusal](err)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case err == nil:
+		h.presence.unbounded = nil
+	case refused && !h.isImages(said.Message) && h.presence.reach.isNamed(said.Message):
+		h.presence.unbounded = said
+	}
+}
+
+// isNamed reports whether an engine's words are of a container's bounds: which it means engines say in words only.
+func (r *reach) isNamed(message string) bool {
+	said := func(words string) bool { return strings.Contains(strings.ToLower(message), words) }
+	return slices.ContainsFunc([]string{"io.max", "blkio", "throttle", "controller `io`", "io limit"}, said) ||
+		slices.ContainsFunc(r.devices, func(device string) bool { return strings.Contains(message, device) })
 }

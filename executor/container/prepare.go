@@ -181,6 +181,14 @@ func (h *Handler) launchOnce(w *work, ref executor.ImageName, spec engine.Spec) 
 			return err
 		}
 	}
+	err := h.startContainer(w, spec)
+	if spec.HostConfig.IsBounded() {
+		h.noteBounds(err)
+	}
+	return err
+}
+
+func (h *Handler) startContainer(w *work, spec engine.Spec) error {
 	ctx, cancel := h.patience()
 	defer cancel()
 	if _, err := h.engine.Create(ctx, h.container(w), spec); err != nil && !errors.Is(err, engine.ErrConflict) {

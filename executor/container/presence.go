@@ -18,6 +18,9 @@ type presence struct {
 	silent chan struct{} // capacity 1: a call was not answered
 	// noOutbound is why a network that is only outbound could not be made; nil = not met.
 	noOutbound error
+	// unbounded is why the engine refused the latest container for its bounds of disks; nil = it did not, or one with
+	// such bounds has started since.
+	unbounded error
 }
 
 func newPresence(r reach) presence {

@@ -25,17 +25,15 @@ import (
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	slots := filepath.Join(h.cfg.Dir, "slots")
 	h.tellLeftovers(slots)
+	found, _ := os.ReadDir(slots) // as far as they can be read, as below
 	if err := h.aside.AdoptEach(ctx, attempts.Adoption{
 		Dir: slots, What: "slot", One: h.adoptSlot,
 		GiveUp: h.abandonSlot,
 	}); err != nil {
 		return nil, err
 	}
-	h.groups.sweep(func(slot string) bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.slots[slot] != nil
-	})
+	h.endDeadStacks(found)
+	h.groups.sweep(h.isAlive)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	states, err := h.attempts.Adopted()
@@ -46,6 +44,21 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	h.life.Go(h.warm)
 	h.life.Go(func() { h.aside.Run(h.attempts.Quit) })
 	return states, nil
+}
+
+// isAlive reports whether a slot has a supervisor, as far as this broker knows.
+func (h *Handler) isAlive(slot string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.slots[slot] != nil
+}
+
+// endDeadStacks ends the stacks of slots whose supervisors are no more: one that hangs has not seen that. They are
+// looked for once, and not for each of many slots.
+func (h *Handler) endDeadStacks(slots []os.DirEntry) {
+	endStacks(func(slot string) bool {
+		return !h.isAlive(slot) && slices.ContainsFunc(slots, func(e os.DirEntry) bool { return e.Name() == slot })
+	})
 }
 
 // tellLeftovers has the log say that slots without a journal are removed before anything

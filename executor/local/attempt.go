@@ -26,6 +26,8 @@ type attempt struct {
 	told, signalled, stray bool
 	// cut: its network has gone. ours: we ended it for that.
 	cut, ours bool
+	// over: it has gone over its scratch. oom: the kernel has killed of it for memory.
+	over, oom bool
 	scratch   *scratch // nil = no bound
 	// askAt is when the journal is asked what a signal meant, watchdog.Never = none came;
 	// askedAt is when that was done last.

@@ -135,7 +135,7 @@ func (c *cgroups) sweep(isAlive func(slot string) bool) {
 			continue
 		}
 		for _, e := range entries {
-			if e.IsDir() && !isAlive(e.Name()) {
+			if e.IsDir() && !isAlive(slotOfGroup(e.Name())) {
 				killGroup(filepath.Join(base, e.Name()))
 				removeGroup(filepath.Join(base, e.Name()))
 			}
@@ -154,12 +154,13 @@ func (c *cgroups) killIn(slot string) {
 func (c *cgroups) remove(slot string) {
 	for _, base := range c.bases() {
 		removeGroup(filepath.Join(base, slot))
+		_ = os.Remove(filepath.Join(base, slot+stackSuffix))
 	}
 }
 
 // removeGroup removes a supervisor's group with those of a sandbox below it, if all are empty.
 func removeGroup(dir string) {
-	for _, below := range []string{taskGroup, ownGroup, ""} {
+	for _, below := range []string{taskGroup, ownGroup, stackGroup, ""} {
 		_ = os.Remove(filepath.Join(dir, below))
 	}
 }

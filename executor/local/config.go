@@ -40,7 +40,7 @@ type Config struct {
 	// IO bounds what a task in a sandbox reads and writes of disks in a second, where cgroups of v2 can.
 	IO attempts.Bandwidth
 
-	cleanFor, strayFor time.Duration // instead of cleanBound and strayWait, in tests
+	cleanFor, strayFor, hangFor time.Duration // instead of cleanBound, strayWait and hangBound, in tests
 }
 
 // Validate names the first thing that cannot work.

@@ -33,6 +33,7 @@ type containment struct {
 	whom    Whom
 	plan    sandbox.Plan // of a task without a network
 	seen    *listing
+	groups  *cgroups
 	why     error            // why no sandbox can be made here, nil = one can
 	foreign executor.Network // what the site gives other sites' tasks
 	// noOutbound is why sandboxes cannot have that network here, nil = they can.
@@ -41,7 +42,7 @@ type containment struct {
 
 // findContainment completes the plan, and tries it.
 func findContainment(cfg Config, g *cgroups) containment {
-	c := containment{whom: cfg.Contain, plan: cfg.Sandbox, foreign: cfg.Foreign, seen: new(listing)}
+	c := containment{whom: cfg.Contain, plan: cfg.Sandbox, foreign: cfg.Foreign, seen: new(listing), groups: g}
 	if c.whom == ContainNobody {
 		return c
 	}

@@ -28,8 +28,9 @@ func (a *attempt) Due(now int64) (next int64) {
 	if now >= a.askAt && a.isStopped(now) {
 		a.Stop("")
 	}
-	a.seeNetwork()
+	a.seeNetwork(now)
 	if over := a.scratch.look(now); over != "" {
+		a.over = true
 		a.GoneOver(over)
 	}
 	if now >= a.tell {
@@ -63,7 +64,8 @@ func (a *attempt) Heard(from watchdog.Source) {
 // Ended implements watchdog.Link.
 func (a *attempt) Ended(e *watchdog.End) {
 	a.stray = a.signalled && !a.told && !a.isStopped(executor.Boottime())
-	e.OOM, e.MemMiB = a.group.oomKilled(), a.memLimit()
+	a.oom = a.group.oomKilled()
+	e.OOM, e.MemMiB, e.Unasked = a.oom, a.memLimit(), a.ours && !a.told
 }
 
 // signal signals all of the attempt's processes.

@@ -26,7 +26,7 @@ func (e *ended) unseen(restarted bool) {
 	case e.isStray():
 		r.Cause, r.Detail = executor.Vanished, "lost: its supervisor was signalled to end, while no broker looked"
 	case r.Detail == cutOff:
-		r.Cause, r.Detail = executor.Vanished, "lost: its network stack ended, while no broker looked"
+		r.Cause, r.Detail = executor.Vanished, "lost: its network stack ended, or hung, while no broker looked"
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 
 // startStack starts the process that has the network of a sandbox about to be made: it ends when nobody has the socket
 // that is returned any more, which the sandbox's first process inherits. It outlives the broker as a supervisor does.
-func (c *containment) startStack(executable, name string, log *os.File) (
+func (c *containment) startStack(executable, name string, log *os.File, in stackBirth) (
 	socket *os.File, stack *os.Process, err error,
 ) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -31,9 +31,15 @@ func (c *containment) startStack(executable, name string, log *os.File) (
 	defer theirs.Close()
 	cmd := outbound.Command(executable, name, c.plan)
 	cmd.ExtraFiles, cmd.Stderr, cmd.Env = []*os.File{theirs}, log, supervisorEnv()
+	in.prepare(cmd.SysProcAttr)
 	if err = cmd.Start(); err != nil {
 		socket.Close()
 		return nil, nil, fmt.Errorf("start the process of a network in namespaces of its own: %w", err)
+	}
+	if err = in.begun(cmd.Process.Pid); err != nil {
+		socket.Close()
+		endStack(cmd.Process, func() {})
+		return nil, nil, err
 	}
 	return socket, cmd.Process, nil
 }
@@ -41,7 +47,12 @@ func (c *containment) startStack(executable, name string, log *os.File) (
 // addStack gives the sandbox of a slot, which cmd makes, the network of a stack.
 func (h *Handler) addStack(s *slot, cmd *exec.Cmd) (socket *os.File, err error) {
 	s.names = namesFile()
-	socket, s.stack, err = h.contain.startStack(h.cfg.Executable, s.name, h.stderr)
+	in, err := h.groups.stackBirth(s.name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	socket, s.stack, err = h.contain.startStack(h.cfg.Executable, s.name, h.stderr, in)
 	if err == nil {
 		inheritStack(cmd, socket)
 	}
@@ -63,30 +74,47 @@ func (s *slot) hasOldNames() bool {
 	return (now == nil) != (s.names == nil) || now != nil && !os.SameFile(now, s.names)
 }
 
-// endStack ends a stack whose sandbox has gone: one that hangs would not see that. Nobody waits until it has: a process
-// that waits for a disk takes no signal.
-func endStack(stack *os.Process) {
+// endStack ends a stack whose sandbox has gone: one that hangs would not see that. then is done once it has ended, for
+// which nobody waits long: a process that waits for a disk takes no signal.
+func endStack(stack *os.Process, then func()) {
 	if stack == nil {
 		return
 	}
 	_ = stack.Kill()
-	go func() { _, _ = stack.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = stack.Wait()
+		then()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(endedWithin):
+	}
 }
 
-// endOldStack does so by the slot's name, if an earlier broker has started it. What it has in its environment would not
-// do: only root may read that.
+// endOldStack does so by the slot's name, if an earlier broker has started it.
 func (s *slot) endOldStack() {
-	if s.stack != nil {
-		return
+	if s.stack == nil {
+		endStacks(func(slot string) bool { return slot == s.name })
 	}
+}
+
+// endStacks ends those of some slots. What they have in their environment would not do to find them: only root may read
+// that.
+func endStacks(of func(slot string) bool) {
 	for _, pid := range pids() {
 		p, ok := readProcess(pid)
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if ok && err == nil && outbound.IsStack(line, s.name) {
+		if name := outbound.NameOf(line); ok && err == nil && name != "" && of(name) {
 			p.signal(unix.SIGKILL)
+			awaitExit(p, endedWithin)
 		}
 	}
 }
+
+// endedWithin is how long one is waited for: its cgroup can be removed then. One that waits for a disk takes no signal.
+const endedWithin = 100 * time.Millisecond
 
 // tryOutbound makes the sandbox of cmd with a stack and lets both go again; the error says what either said.
 func (c *containment) tryOutbound(cfg Config, cmd *exec.Cmd, dir string, said *bytes.Buffer) error {
@@ -96,11 +124,19 @@ func (c *containment) tryOutbound(cfg Config, cmd *exec.Cmd, dir string, said *b
 		return err
 	}
 	defer log.Close()
-	socket, stack, err := c.startStack(cfg.Executable, filepath.Base(dir), log)
+	name := filepath.Base(dir)
+	in, err := c.groups.tryStackBirth(name, &c.plan)
+	defer in.close()
 	if err != nil {
+		c.groups.remove(name)
 		return err
 	}
-	defer endStack(stack)
+	socket, stack, err := c.startStack(cfg.Executable, name, log, in)
+	if err != nil {
+		c.groups.remove(name)
+		return err
+	}
+	defer endStack(stack, func() { c.groups.remove(name) })
 	defer socket.Close()
 	inheritStack(cmd, socket)
 	if err = tried(cmd.Run(), said); err == nil {
@@ -140,7 +176,9 @@ func (s *supervisor) awaitNetwork() error {
 		return nil
 	}
 	err := awaitStack(s.network)
-	s.stands = err == nil
+	if s.stands = err == nil; s.stands {
+		s.heardStack(executor.Boottime())
+	}
 	return err
 }
 
@@ -161,15 +199,16 @@ func awaitStack(socket int) error {
 	return nil
 }
 
-// networkLost reports whether the sandbox had a network whose process has gone: then it serves nobody any more.
+// networkLost reports whether the sandbox had a network whose process has gone, or hangs: then it serves nobody any
+// more.
 func (s *supervisor) networkLost() bool {
 	if s.network == 0 {
 		return false
 	}
 	var said [16]byte
-	n, err := 1, error(nil)
-	for n > 0 && err == nil { // what it said when it began
-		n, _, err = unix.Recvfrom(s.network, said[:], unix.MSG_DONTWAIT)
+	n, _, err := unix.Recvfrom(s.network, said[:], unix.MSG_DONTWAIT)
+	for ; n > 0 && err == nil; n, _, err = unix.Recvfrom(s.network, said[:], unix.MSG_DONTWAIT) {
+		s.pulse.owed = 0 // it has answered, or said that it works
 	}
-	return err == nil || errors.Is(err, unix.ECONNRESET)
+	return s.pulse.hangs || err == nil || errors.Is(err, unix.ECONNRESET)
 }

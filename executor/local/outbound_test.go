@@ -24,7 +24,13 @@ func stranger(n uint32, owner, script string) executor.Task {
 // outboundHandler is one that gives strangers the world, nil if it cannot here, and says so.
 func outboundHandler(t *testing.T) *opened {
 	t.Helper()
+	return outboundHandlerWith(t, func(*Config) {})
+}
+
+func outboundHandlerWith(t *testing.T, change func(*Config)) *opened {
+	t.Helper()
 	cfg := config(t)
+	change(&cfg)
 	cfg.Contain, cfg.Foreign = ContainForeign, executor.NetworkOutbound
 	o, _ := adopted(t, cfg)
 	status, offers := o.Status(), o.Capacity()[0].Network
@@ -53,11 +59,16 @@ func (o *opened) said(task executor.Task) string {
 // or no network can be had.
 func besideWorld(t *testing.T, users ...int) *opened {
 	t.Helper()
+	return besideWorldWith(t, func(*Config) {}, users...)
+}
+
+func besideWorldWith(t *testing.T, change func(*Config), users ...int) *opened {
+	t.Helper()
 	if !onMachine(t, users...) {
 		return nil
 	}
 	makeWorld(t)
-	return outboundHandler(t)
+	return outboundHandlerWith(t, change)
 }
 
 // TestOutbound: a stranger's task that asks reaches the world, by names as well, and nothing else: neither the machine,

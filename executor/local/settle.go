@@ -99,6 +99,9 @@ func (h *Handler) gone(s *slot) {
 			e = h.lastWord(s, w.Name, seen)
 		}
 	}
+	if s.pidfd != nil { // else reap did so
+		s.endOldStack()
+	}
 	h.groups.remove(s.name)
 	if h.close(s, w, e) {
 		h.removeSlot(s)

@@ -141,12 +141,12 @@ func (h *Handler) launch(s *slot) (err error) {
 	}
 	if err != nil {
 		s.detach()
-		s.reap()
+		h.reap(s)
 		return err
 	}
 	if _, _, err = s.record(line{Sup: &owner{Pid: s.pid, Boot: h.boot}}); err != nil {
 		s.detach()
-		go s.reap() // it ends by that
+		go h.reap(s) // it ends by that
 	}
 	return err
 }
@@ -160,12 +160,12 @@ func (s *slot) release() {
 	}
 }
 
-// reap waits for the supervisor of a slot, whose end has begun, and ends its stack.
-func (s *slot) reap() {
+// reap waits for the supervisor of a slot, whose end has begun, and ends its stack, in whose group nothing is then.
+func (h *Handler) reap(s *slot) {
 	if s.proc != nil {
 		_, _ = s.proc.Wait()
 	}
-	endStack(s.stack)
+	endStack(s.stack, func() { h.groups.remove(s.name) })
 }
 
 // superviseVerb is the argument with which the program is a supervisor.
@@ -208,6 +208,7 @@ func (h *Handler) enclose(cmd *exec.Cmd, k kind, groups lent) {
 	cmd.Args = append(cmd.Args,
 		"-scratch", strconv.FormatInt(h.cfg.Scratch, 10),
 		"-clean", cmp.Or(h.cfg.cleanFor, cleanBound).String(),
+		"-hangs", cmp.Or(h.cfg.hangFor, hangBound).String(),
 		"-share", strconv.FormatInt(h.cfg.MemMiB/int64(h.cfg.Cores), 10))
 	if groups.folder != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, groups.folder)
@@ -251,7 +252,7 @@ func (h *Handler) listen(s *slot) {
 		s.release()
 		return
 	}
-	s.reap()
+	h.reap(s)
 	h.gone(s)
 }
 

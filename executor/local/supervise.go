@@ -59,6 +59,7 @@ type supervisor struct {
 	room     int64         // bytes of scratch, 0 = a share of what is free, noScratch = no bound
 	network  int           // socket to the process that has the sandbox's network, 0 = none
 	stands   bool          // that process has said that it works
+	pulse    pulse         // of that process
 }
 
 // Supervise is the life of a supervisor process; args is what follows
@@ -88,12 +89,13 @@ func supervise(args []string) error {
 	cleanFor := fs.Duration("clean", cleanBound, "how long what an attempt has left in a sandbox keeps its end from being told")
 	inside := fs.Bool("sandbox", false, "be the first process of the sandbox that "+planVar+" says")
 	network := fs.Int("network", 0, "the socket to the process that has the sandbox's network, 0 = it has none")
+	hangs := fs.Duration("hangs", hangBound, "how long that process may owe an answer")
 	try := fs.Bool("try", false, "end once the sandbox is made")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	s := &supervisor{journal: os.NewFile(fdJournal, "journal"), share: *share, room: *room, cleanFor: *cleanFor}
-	s.network = *network
+	s.network, s.pulse.bound = *network, *hangs
 	err := s.enter(*inside, *try)
 	if *try {
 		return err
@@ -199,7 +201,7 @@ func (s *supervisor) serveOne(off, n int64) error {
 	if off < 0 || n <= 0 || n > maxLine {
 		return fmt.Errorf("run of %d bytes at %d", n, off)
 	}
-	if err := s.awaitNetwork(); err != nil || s.isCutOff() {
+	if err := s.awaitNetwork(); err != nil || s.isCutOff() || !s.stackAnswers() {
 		return errors.Join(errNoNetwork, err)
 	}
 	raw := make([]byte, n)

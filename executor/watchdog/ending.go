@@ -21,6 +21,8 @@ type End struct {
 	OOM    bool   // the kernel killed for memory
 	Over   string // the bound for which it was killed, that it has gone over
 	MemMiB int64  // its limit, where the task asked for none; 0 = what it asked for
+	// Unasked: if it was stopped, nobody has asked for that, and a bound that it has gone over is why it ended.
+	Unasked bool
 }
 
 // explain fills in how the process of t ended and why.
@@ -37,7 +39,8 @@ func (p *plan) explain(r *executor.Result, t executor.Task, e End) {
 		r.ExitCode = e.Status.ExitStatus()
 		r.Detail = fmt.Sprintf("exited with code %d", r.ExitCode)
 	}
-	if e.Over != "" && r.Cause == executor.Exited {
+	if e.Over != "" && (r.Cause == executor.Exited || e.Unasked && r.Cause == executor.Stopped) {
+		r.Cause = executor.Exited
 		r.Signal, r.ExitCode, r.Detail = int(unix.SIGKILL), 128+int(unix.SIGKILL), "killed: "+e.Over
 		return
 	}

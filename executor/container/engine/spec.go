@@ -45,6 +45,12 @@ type HostConfig struct {
 	LogConfig      LogConfig
 }
 
+// IsBounded reports whether it bounds what a container reads or writes of any disk.
+func (c *HostConfig) IsBounded() bool {
+	return len(c.BlkioDeviceReadBps)+len(c.BlkioDeviceWriteBps) > 0 ||
+		len(c.BlkioDeviceReadIOps)+len(c.BlkioDeviceWriteIOps) > 0
+}
+
 // ThrottleDevice bounds what a container has of a block device in a second.
 type ThrottleDevice struct {
 	Path string // of its file on the engine's machine

@@ -23,8 +23,11 @@ const fdSandbox = 3
 // maxMemory is where the collector works harder; what connections hold is bounded besides.
 const maxMemory = 96 << 20
 
-// Ready is what Serve tells the sandbox once it works.
-const Ready = "ready"
+// Ready is what Serve tells the sandbox once it works, and whenever it is asked by Ask: it does not hang then.
+const (
+	Ready = "ready"
+	Ask   = "?"
+)
 
 // Command returns what starts a stack for a sandbox of a plan, of which it needs to know the user alone. By the name
 // others find it.
@@ -35,10 +38,13 @@ func Command(executable, name string, p sandbox.Plan) *exec.Cmd {
 	return cmd
 }
 
-// IsStack reports whether a command line, as /proc has it, is that of the stack of this name.
-func IsStack(line []byte, name string) bool {
+// NameOf returns the name of the stack whose command line this is, as /proc has it; "" = it is no stack's.
+func NameOf(line []byte) string {
 	args := bytes.Split(line, []byte{0})
-	return len(args) > 2 && string(args[1]) == Verb && string(args[2]) == name
+	if len(args) < 3 || string(args[1]) != Verb {
+		return ""
+	}
+	return string(args[2])
 }
 
 // Serve is the life of a stack's process; args is what follows Verb on the command line. It ends with the sandbox,
@@ -69,13 +75,14 @@ func serve(args []string) error {
 		return err
 	}
 	go func() {
-		s.run()
+		// Whoever does not read its answers has asked often enough.
+		s.run(func() { _ = unix.Send(fdSandbox, []byte(Ready), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT) })
 		_ = unix.Shutdown(fdSandbox, unix.SHUT_RDWR) // without its device it ends, and is replaced with its sandbox
 	}()
 	if err = unix.Send(fdSandbox, []byte(Ready), unix.MSG_NOSIGNAL); err != nil && !errors.Is(err, unix.EPIPE) {
 		return fmt.Errorf("tell the sandbox: %w", err)
 	}
-	return awaitEnd(fdSandbox)
+	return awaitEnd(fdSandbox, s.ask)
 }
 
 // confine takes rights from this process that it does not need: it reads what strangers send. Only its sandbox ends it:
@@ -122,12 +129,15 @@ func receiveDevice(socket int) (*os.File, error) {
 }
 
 // awaitEnd waits until nobody has the other end of the socket: the sandbox's first process keeps it, and no other does.
-func awaitEnd(socket int) error {
+// What comes by it asks whether the stack hangs.
+func awaitEnd(socket int, asked func()) error {
 	var buf [16]byte
 	for {
 		n, _, err := unix.Recvfrom(socket, buf[:], 0)
 		switch {
-		case err == nil && n > 0, errors.Is(err, unix.EINTR):
+		case err == nil && n > 0:
+			asked()
+		case errors.Is(err, unix.EINTR):
 		case err == nil, errors.Is(err, unix.ECONNRESET):
 			return nil
 		default:

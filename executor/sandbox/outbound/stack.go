@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -104,12 +105,20 @@ func (n *network) limit() tcpip.Error {
 	return nil
 }
 
-// run carries packets until the device has gone.
-func (n *network) run() {
+// ask has the loop that carries packets answer: it is woken where it waits for one, and if it hangs, it is silent.
+func (n *network) ask() { _ = n.device.SetReadDeadline(time.Unix(1, 0)) } // a closed one ends the loop
+
+// run carries packets until the device has gone, and answers when it is asked.
+func (n *network) run(answer func()) {
 	go n.send()
 	packet := make([]byte, 64<<10)
 	for {
 		size, err := n.device.Read(packet)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = n.device.SetReadDeadline(time.Time{}) // before the answer: who asks after it is heard again
+			answer()
+			continue
+		}
 		if err != nil {
 			return
 		}

@@ -20,6 +20,7 @@ import (
 type Replica struct {
 	mu    sync.RWMutex
 	state *fsm.State
+	chain chainHead // over the entries that led to state
 	// changed is closed and replaced by every change of the state.
 	changed chan struct{}
 	// dates are of log time, kept in the file datesPath ("" = not kept); datedMs is
@@ -86,6 +87,7 @@ func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply entry: %w", err)
 	}
+	r.chain = r.chain.next(entry)
 	r.forkIfTold()
 	r.checkpoint(before)
 	r.date()
@@ -145,18 +147,22 @@ func (r *Replica) Woken() <-chan struct{} { return r.wake }
 func (r *Replica) Snapshot() (coord.Snapshot, error) {
 	r.mu.Lock() // copy-on-write marks are set in the state
 	defer r.mu.Unlock()
-	return r.state.Snapshot(), nil
+	return r.freeze(), nil
 }
 
 // Restore implements coord.Machine.
 func (r *Replica) Restore(src io.Reader) error {
+	chain, err := readChain(src)
+	if err != nil {
+		return fmt.Errorf("restore snapshot: %w", err)
+	}
 	state, err := fsm.Restore(src)
 	if err != nil {
 		return fmt.Errorf("restore snapshot: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state = state
+	r.state, r.chain = state, chain
 	r.points.replaced()
 	r.state.Observe(&r.emitted)
 	r.feed.reset(r.state.Index())

@@ -50,9 +50,15 @@ type Comparison struct {
 	Entry uint64
 	// Same are the sites that had the same state there, sorted.
 	Same []string
-	// Differ are the sites whose state differed when it was compared last, with the
-	// entry at which it did.
+	// Differ are the sites whose history or state differed when it was compared last, with
+	// the entry at which it did.
 	Differ map[string]uint64
+	// Liars are the sites of which it is proven that they have signed two different histories
+	// or states of one entry, with that entry.
+	Liars map[string]uint64
+	// Doubt says why this member must begin no work of other sites now, in words; "" = it may:
+	// none differs, or most of the voters have what it has.
+	Doubt string
 	// At is when the last comparison was made, zero = never; Alone says that there
 	// is nobody to compare with.
 	At    time.Time

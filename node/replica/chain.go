@@ -17,10 +17,9 @@ const chainMagic = "cloudshare-chain\x01"
 // zero before the first. It is no part of the state: equal states may have come about in different ways.
 type chainHead [sha256.Size]byte
 
-// next returns the head behind one entry more.
-func (h chainHead) next(entry []byte) chainHead {
+// next returns the head behind one entry more, whose SHA-256 is of.
+func (h chainHead) next(of [sha256.Size]byte) chainHead {
 	var both [2 * sha256.Size]byte
-	of := sha256.Sum256(entry)
 	copy(both[:], h[:])
 	copy(both[sha256.Size:], of[:])
 	return sha256.Sum256(both[:])

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"sync"
@@ -76,6 +77,7 @@ func (r *Replica) Dated(at time.Time) {
 // Apply implements coord.Machine.
 func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
 	batch, unread := command.DecodeBatch(entry)
+	of := sha256.Sum256(entry)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	batch, err := r.state.Ordered(batch, unread)
@@ -87,7 +89,7 @@ func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply entry: %w", err)
 	}
-	r.chain = r.chain.next(entry)
+	r.chain = r.chain.next(of)
 	r.forkIfTold()
 	r.checkpoint(before)
 	r.date()

@@ -3,10 +3,12 @@ package compare
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,9 +22,16 @@ type Member struct {
 	Voter      bool
 }
 
-// Config of a Checker; all but Dir is required.
+// Config of a Checker; all but Identity, Floor, Changed, Dir and Proofs is required.
 type Config struct {
-	Site    string
+	Site  string
+	Group Group
+	// Identity signs what this member says and knows by what keys others do; nil: nothing is
+	// signed, and all are believed.
+	Identity Identity
+	// Floor returns an entry that was committed after this member began: only what comes
+	// behind it is compared. nil: everything is.
+	Floor   func(ctx context.Context) (uint64, error)
 	Machine coord.Checkpointed
 	// Members returns those of the group now, this one too.
 	Members func() []Member
@@ -32,8 +41,11 @@ type Config struct {
 	Refuse func(conn net.Conn, err error)
 	// Stop takes this member out of the group for good.
 	Stop func(error)
-	// Dir is where a member that stops keeps the states, "" = nowhere.
-	Dir string
+	// Changed is told, and must not block, when the answer of Compared matters anew.
+	Changed func()
+	// Dir is where a member that stops keeps the states, "" = nowhere; Proofs is where one
+	// keeps what others have signed, if that differs.
+	Dir, Proofs string
 	// Remedy says how to go on behind a stop, on this backend.
 	Remedy string
 	// Every is the time between two rounds of a voter among few, Timeout that of one
@@ -52,6 +64,9 @@ const (
 	maxVoters = 64
 	maxOthers = 3
 	maxAtOnce = 8
+	// glance is how many Every lie between two looks at one other member, taken at random,
+	// where rounds are seldom.
+	glance = 2
 )
 
 // Checker compares this member's state with those of others.
@@ -60,13 +75,34 @@ type Checker struct {
 	serving chan struct{}
 	sending sync.Mutex // held while a state is sent
 
-	mu    sync.Mutex
-	found coord.Comparison
+	begun atomic.Bool   // floor is known
+	floor atomic.Uint64 // entry behind which this member compares
+
+	mu     sync.Mutex
+	found  coord.Comparison // but for Differ
+	differ map[string]difference
+	// backed is the newest entry of each kind at which most of the voters had what this
+	// member has.
+	backed [kinds]uint64
+	own    map[uint64]Statement // what this member says now
+	// kept is what others have said last, by site and entry; unproven are those whose last
+	// answer was not signed by them.
+	kept     map[string]map[uint64]Statement
+	unproven map[string]bool
+}
+
+// difference is what differs from a site.
+type difference struct {
+	Kind
+	Pair
 }
 
 // New returns a checker that does not ask yet, but answers.
 func New(cfg Config) *Checker {
-	return &Checker{cfg: cfg, serving: make(chan struct{}, maxServed)}
+	return &Checker{
+		cfg: cfg, serving: make(chan struct{}, maxServed), differ: map[string]difference{},
+		kept: map[string]map[uint64]Statement{}, unproven: map[string]bool{},
+	}
 }
 
 // Compared implements coord.Comparing.
@@ -77,35 +113,76 @@ func (c *Checker) Compared() coord.Comparison {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.found
-	out.Same = slices.Clone(out.Same)
-	out.Differ = make(map[string]uint64, len(c.found.Differ))
-	for site, entry := range c.found.Differ {
-		out.Differ[site] = entry
+	out.Same, out.Liars = slices.Clone(out.Same), maps.Clone(out.Liars)
+	out.Differ = make(map[string]uint64, len(c.differ))
+	for site, d := range c.differ {
+		out.Differ[site] = d.Entry
 	}
 	return out
 }
 
 // Run compares until ctx ends, or until this member has to stop.
 func (c *Checker) Run(ctx context.Context) {
-	for passed := 1; ctx.Err() == nil && !switchedOff(); passed++ {
-		select {
-		case <-time.After(c.cfg.Every + time.Duration(rand.Int64N(int64(c.cfg.Every)/5+1))): // not all at once
-		case <-ctx.Done():
+	for !c.begin(ctx) {
+		if !pause(ctx, c.cfg.Every) {
 			return
 		}
-		if passed < c.interval(c.cfg.Members()) { // asked each time: this member may vote by now
+	}
+	for passed := 1; !switchedOff(); passed++ {
+		if !pause(ctx, c.cfg.Every+time.Duration(rand.Int64N(int64(c.cfg.Every)/5+1))) { // not all at once
+			return
+		}
+		members := c.cfg.Members()
+		full := passed >= c.interval(members) // asked each time: this member may vote by now
+		if full {
+			passed = 0
+		}
+		if !full && passed%glance != 0 {
 			continue
 		}
-		passed = 0
-		f, err := c.round(ctx)
-		if err == nil && f.Wrong { // nobody stops at one look
-			f, err = c.round(ctx)
-		}
-		if err == nil && f.Wrong {
+		if f, wrong := c.look(ctx, full); wrong {
 			c.stop(ctx, f)
 			return
 		}
 	}
+}
+
+// pause waits; false: ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// begin learns behind which entry this member compares.
+func (c *Checker) begin(ctx context.Context) bool {
+	if c.cfg.Floor != nil {
+		floor, err := c.cfg.Floor(ctx)
+		if err != nil {
+			c.cfg.Log.Debug().Err(err).Msg("states are not compared yet")
+			return false
+		}
+		c.floor.Store(floor)
+	}
+	c.begun.Store(true)
+	return true
+}
+
+// look asks others, again if they contradict this member: nobody stops, or rests, at one answer. It reports whether
+// this member has to stop.
+func (c *Checker) look(ctx context.Context, full bool) (Finding, bool) {
+	f, doubt, err := c.round(ctx, full)
+	if err == nil && (f.Wrong || doubt != "") {
+		f, doubt, err = c.round(ctx, true)
+	}
+	if err != nil {
+		return f, false
+	}
+	c.setDoubt(doubt)
+	return f, f.Wrong
 }
 
 // interval returns how many Every lie between two rounds.
@@ -157,17 +234,36 @@ func (c *Checker) choose(members []Member) []Member {
 
 var errNothing = errors.New("nothing was compared")
 
-// round asks others once, and notes what they say.
-func (c *Checker) round(ctx context.Context) (Finding, error) {
+// round asks others once, one of them unless full, and notes what they say. doubt is why this member is to begin
+// nothing for others, by that.
+func (c *Checker) round(ctx context.Context, full bool) (f Finding, doubt string, err error) {
 	members := c.cfg.Members()
-	said := c.askMembers(ctx, c.choose(members))
+	whom := c.choose(members)
+	if !full {
+		whom = one(whom)
+	}
+	own := c.points()
+	said := c.askMembers(ctx, whom, own)
 	if ctx.Err() != nil {
-		return Finding{}, errNothing
+		return Finding{}, "", errNothing
 	}
-	f := JudgeAll(c.cfg.Site, c.cfg.Machine.Checkpoints(), voters(members), said)
-	c.recordFinding(members, f)
+	f = JudgeAll(c.cfg.Site, own, voters(members), c.believed(said))
+	fresh := c.recordFinding(members, &f)
+	for _, site := range fresh {
+		c.keepDifference(members, site, said)
+	}
+	c.askHeard(ctx, whom)
 	if len(f.Newest) == 0 {
-		return f, errNothing
+		return f, "", errNothing
 	}
-	return f, nil
+	return f, c.doubt(), nil
+}
+
+// one returns one of the members.
+func one(members []Member) []Member {
+	if len(members) == 0 {
+		return nil
+	}
+	i := rand.IntN(len(members))
+	return members[i : i+1]
 }

@@ -29,6 +29,7 @@ type Standing struct {
 
 // Identity is who a member is, and by whom it knows the others.
 type Identity struct {
+	key    identity.Key
 	config *tls.Config
 	roster Roster
 
@@ -42,8 +43,14 @@ func NewIdentity(key identity.Key, roster Roster) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Identity{config: config, roster: roster, conns: map[*peerConn]struct{}{}}, nil
+	return &Identity{key: key, config: config, roster: roster, conns: map[*peerConn]struct{}{}}, nil
 }
+
+// Sign signs parts for a purpose by the member's key; see signature.Message.
+func (i *Identity) Sign(purpose string, parts ...[]byte) []byte { return i.key.Sign(purpose, parts...) }
+
+// Roster returns by whom it knows the others.
+func (i *Identity) Roster() Roster { return i.roster }
 
 // peerConn is a connection whose other end has proven a key.
 type peerConn struct {

@@ -17,7 +17,6 @@ import (
 // forkable opens members whose machines can be forked, and waits until they agree.
 func forkable(t *testing.T, c *cluster, sites ...string) map[string]*coordtest.Forkable {
 	t.Helper()
-	c.time.compare = 20 * time.Millisecond
 	machines := map[string]*coordtest.Forkable{}
 	for _, site := range sites {
 		machines[site] = c.openComparing(t, site)

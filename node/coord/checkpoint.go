@@ -56,9 +56,9 @@ type Comparison struct {
 	// Liars are the sites of which it is proven that they have signed two different histories
 	// or states of one entry, with that entry.
 	Liars map[string]uint64
-	// Doubt says why this member must begin no work of other sites now, in words; "" = it may:
+	// Unsure says why this member must begin no work of other sites now, in words; "" = it may:
 	// none differs, or most of the voters have what it has.
-	Doubt string
+	Unsure string
 	// At is when the last comparison was made, zero = never; Alone says that there
 	// is nobody to compare with.
 	At    time.Time

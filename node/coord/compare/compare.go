@@ -22,7 +22,7 @@ type Member struct {
 	Voter      bool
 }
 
-// Config of a Checker; all but Identity, Floor, Changed, Dir and Proofs is required.
+// Config of a Checker; all but Identity, Floor, Dir and Proofs is required.
 type Config struct {
 	Site  string
 	Group Group
@@ -41,8 +41,6 @@ type Config struct {
 	Refuse func(conn net.Conn, err error)
 	// Stop takes this member out of the group for good.
 	Stop func(error)
-	// Changed is told, and must not block, when the answer of Compared matters anew.
-	Changed func()
 	// Dir is where a member that stops keeps the states, "" = nowhere; Proofs is where one
 	// keeps what others have signed, if that differs.
 	Dir, Proofs string
@@ -174,14 +172,17 @@ func (c *Checker) begin(ctx context.Context) bool {
 // look asks others, again if they contradict this member: nobody stops, or rests, at one answer. It reports whether
 // this member has to stop.
 func (c *Checker) look(ctx context.Context, full bool) (Finding, bool) {
-	f, doubt, err := c.round(ctx, full)
-	if err == nil && (f.Wrong || doubt != "") {
-		f, doubt, err = c.round(ctx, true)
+	f, unsure, err := c.round(ctx, full)
+	if err == nil && (f.Wrong || unsure != "") {
+		f, unsure, err = c.round(ctx, true)
 	}
 	if err != nil {
+		if c.unsure() == "" { // who differed has left
+			c.setUnsure("")
+		}
 		return f, false
 	}
-	c.setDoubt(doubt)
+	c.setUnsure(unsure)
 	return f, f.Wrong
 }
 
@@ -234,9 +235,9 @@ func (c *Checker) choose(members []Member) []Member {
 
 var errNothing = errors.New("nothing was compared")
 
-// round asks others once, one of them unless full, and notes what they say. doubt is why this member is to begin
+// round asks others once, one of them unless full, and notes what they say. unsure is why this member is to begin
 // nothing for others, by that.
-func (c *Checker) round(ctx context.Context, full bool) (f Finding, doubt string, err error) {
+func (c *Checker) round(ctx context.Context, full bool) (f Finding, unsure string, err error) {
 	members := c.cfg.Members()
 	whom := c.choose(members)
 	if !full {
@@ -256,7 +257,7 @@ func (c *Checker) round(ctx context.Context, full bool) (f Finding, doubt string
 	if len(f.Newest) == 0 {
 		return f, "", errNothing
 	}
-	return f, c.doubt(), nil
+	return f, c.unsure(), nil
 }
 
 // one returns one of the members.

@@ -258,7 +258,7 @@ func TestStrangersStopNobody(t *testing.T) {
 			}
 		}
 		g.run("a")
-		if c := g.all["a"].Compared(); len(g.stops["a"]) > 0 || len(c.Differ) > 0 || c.Doubt != "" {
+		if c := g.all["a"].Compared(); len(g.stops["a"]) > 0 || len(c.Differ) > 0 || c.Unsure != "" {
 			t.Errorf("%s: stops %v, compared %+v", name, g.stops["a"], c)
 		}
 	}

@@ -190,7 +190,8 @@ func (e *Evidence) checkReporter(signature string) error {
 	key, known := e.keyOf(e.Reporter)
 	sig, err := hex.DecodeString(signature)
 	b, cause := json.Marshal(e)
-	if !known || err != nil || cause != nil || hex.EncodeToString(sig) != signature || !key.Verify(sig, signedEvidence, b) {
+	whole := err == nil && cause == nil && hex.EncodeToString(sig) == signature // in lower case
+	if !known || !whole || !key.Verify(sig, signedEvidence, b) {
 		return fmt.Errorf("%w: it is not as %.80q, who wrote it, has signed it", ErrEvidence, e.Reporter)
 	}
 	return nil
@@ -231,7 +232,8 @@ func prove(e *Evidence, list []Statement) (*Proof, error) {
 func (p *Proof) String() string {
 	whose := fmt.Sprintf("if the keys are theirs: %s says so", p.Evidence.Reporter)
 	if len(p.Lied) > 0 {
-		return fmt.Sprintf("proves that %s signed two different histories or states of entry %d, which no honest broker does (%s)",
+		return fmt.Sprintf("proves that %s signed two different histories or states of entry %d, "+
+			"which no honest broker does (%s)",
 			strings.Join(p.Lied, ", "), p.Entry, whose)
 	}
 	sides := make([]string, len(p.Camps))

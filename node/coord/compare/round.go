@@ -185,9 +185,9 @@ func (c *Checker) alarm(site string, d difference) {
 		Msg("a site has another " + d.Kind.String() + " than this one: see \"A broker's state differs\" in the operator guide")
 }
 
-// doubt says why this member is to begin nothing for others: a site differs from it, and most of the voters have not
-// been seen to have what it has. A site that is proven to lie casts no doubt.
-func (c *Checker) doubt() string {
+// unsure says why this member is to begin nothing for others: a site differs from it, and most of the voters have not
+// been seen to have what it has. A site that is proven to lie makes nobody unsure.
+func (c *Checker) unsure() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, site := range slices.Sorted(maps.Keys(c.differ)) {
@@ -200,21 +200,18 @@ func (c *Checker) doubt() string {
 	return ""
 }
 
-// setDoubt has this member begin nothing for others from now on, "": it may again.
-func (c *Checker) setDoubt(doubt string) {
+// setUnsure has this member begin nothing for others from now on, "": it may again.
+func (c *Checker) setUnsure(unsure string) {
 	c.mu.Lock()
-	was := c.found.Doubt
-	c.found.Doubt = doubt
+	was := c.found.Unsure
+	c.found.Unsure = unsure
 	c.mu.Unlock()
 	switch {
-	case (was == "") == (doubt == ""):
+	case (was == "") == (unsure == ""):
 		return
-	case doubt != "":
-		c.cfg.Log.Error().Str("why", doubt).Msg("no task of another site is started here, and nothing is offered")
+	case unsure != "":
+		c.cfg.Log.Error().Str("why", unsure).Msg("no task of another site is started here, and nothing is offered")
 	default:
 		c.cfg.Log.Info().Msg("tasks of other sites are started here again")
-	}
-	if c.cfg.Changed != nil {
-		c.cfg.Changed()
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/identity"
+	"github.com/cloudshare/cloudshare/test/goldenfile"
 )
 
 // keyed is who a site is, among those that have keys.
@@ -97,7 +99,7 @@ func TestSignedComparisons(t *testing.T) {
 	for _, site := range []string{"a", "n"} {
 		g.run(site)
 	}
-	if c := g.all["a"].Compared(); len(c.Same) != 2 || c.Differ["n"] != 7 || c.Doubt != "" || len(c.Liars) > 0 {
+	if c := g.all["a"].Compared(); len(c.Same) != 2 || c.Differ["n"] != 7 || c.Unsure != "" || len(c.Liars) > 0 {
 		t.Errorf("compared %+v", c)
 	}
 	if len(g.stops["n"]) != 1 || len(g.stops["a"]) > 0 {
@@ -162,7 +164,7 @@ func TestContradictionIsProven(t *testing.T) {
 	}
 	g.serve["c"] = g.answers("c", lie[1])
 	g.run("a")
-	if c := g.all["a"].Compared(); c.Liars["c"] != 7 || c.Doubt != "" || len(g.stops["a"]) > 0 {
+	if c := g.all["a"].Compared(); c.Liars["c"] != 7 || c.Unsure != "" || len(g.stops["a"]) > 0 {
 		t.Errorf("%+v, stops %v", c, g.stops)
 	}
 	if n := strings.Count(g.logs["a"].String(), "has signed two different"); n != 1 {
@@ -213,13 +215,13 @@ func TestEquivocationIsProven(t *testing.T) {
 }
 
 // Where no majority of the voters has what a member has, it begins nothing for others while somebody differs. One
-// that differs from a majority casts no doubt, nor does one that lies.
-func TestDoubt(t *testing.T) {
+// that differs from a majority makes nobody unsure, nor does one that lies.
+func TestUnsure(t *testing.T) {
 	for name, c := range map[string]struct {
 		voters, others string
 		hash           map[string]string
 		away           string
-		doubt          string
+		unsure         string
 	}{
 		"two voters":                     {"a b", "", map[string]string{"a": "x", "b": "y"}, "", "a b"},
 		"one of three differs":           {"a b c", "", map[string]string{"a": "x", "b": "x", "c": "y"}, "", ""},
@@ -236,44 +238,58 @@ func TestDoubt(t *testing.T) {
 			if c.away != "" {
 				g.serve[c.away] = func(conn net.Conn) { conn.Close() }
 			}
-			changed := 0
-			var doubt []string
+			var unsure []string
 			for _, m := range g.members {
 				if m.Site == c.away {
 					continue
 				}
-				g.all[m.Site].cfg.Changed = func() { changed++ }
 				if g.run(m.Site); len(g.stops[m.Site]) > 0 {
-					changed-- // it is in doubt of itself, and stops
 					continue
 				}
-				if why := g.all[m.Site].Compared().Doubt; why != "" {
-					doubt = append(doubt, m.Site)
-					if !strings.Contains(why, "differs from that of") {
-						t.Error(why)
+				told := strings.Count(g.logs[m.Site].String(), "no task of another site is started here")
+				if why := g.all[m.Site].Compared().Unsure; why != "" {
+					unsure = append(unsure, m.Site)
+					if !strings.Contains(why, "differs from that of") || told != 1 {
+						t.Errorf("told %d times: %s", told, why)
 					}
+				} else if told > 0 {
+					t.Errorf("%s is not unsure, and told of one", m.Site)
 				}
 			}
-			if strings.Join(doubt, " ") != c.doubt || changed != len(doubt) {
-				t.Errorf("in doubt are %v, told %d times", doubt, changed)
+			if strings.Join(unsure, " ") != c.unsure {
+				t.Errorf("unsure are %v", unsure)
 			}
 		})
 	}
 }
 
-// Doubt ends when the two agree again.
-func TestDoubtEnds(t *testing.T) {
+// Unsure ends when the two agree again.
+func TestUnsureEnds(t *testing.T) {
 	g := newGroup(t, "a b", "", map[string]string{"a": "x", "b": "y"})
 	g.run("a")
-	if g.all["a"].Compared().Doubt == "" {
-		t.Fatal("no doubt")
+	if g.all["a"].Compared().Unsure == "" {
+		t.Fatal("it is sure")
 	}
 	m := g.all["b"].cfg.Machine.(*fake)
 	m.mu.Lock()
 	m.points = g.all["a"].cfg.Machine.Checkpoints()
 	m.mu.Unlock()
 	g.run("a")
-	if c := g.all["a"].Compared(); c.Doubt != "" || len(c.Differ) > 0 {
+	if c := g.all["a"].Compared(); c.Unsure != "" || len(c.Differ) > 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// It ends, too, when the other one leaves, and nobody is left to compare with.
+func TestUnsureEndsAlone(t *testing.T) {
+	g := newGroup(t, "a b", "", map[string]string{"a": "x", "b": "y"})
+	g.run("a")
+	if g.all["a"].Compared().Unsure == "" {
+		t.Fatal("it is sure")
+	}
+	g.members = g.members[:1]
+	g.run("a")
+	if c := g.all["a"].Compared(); c.Unsure != "" || len(c.Differ) > 0 || !c.Alone {
 		t.Errorf("%+v", c)
 	}
 }
@@ -300,7 +316,7 @@ func TestHistoriesAreCompared(t *testing.T) {
 	set("a", head(9, 2), head(10, 3))
 	set("b", head(9, 2), head(10, 4))
 	g.run("a")
-	if c := g.all["a"].Compared(); c.Differ["b"] != 10 || !strings.Contains(c.Doubt, "its history differs") {
+	if c := g.all["a"].Compared(); c.Differ["b"] != 10 || !strings.Contains(c.Unsure, "its history differs") {
 		t.Errorf("another history: %+v", c)
 	}
 	if _, err := CheckEvidence(g.evidence("a", "differs-b-10")); err != nil {
@@ -317,7 +333,7 @@ func TestHistoryDoesNotClearState(t *testing.T) {
 		m.points = []coord.Checkpoint{{Entry: 9}}
 	}
 	g.run("a")
-	if c := g.all["a"].Compared(); c.Differ["b"] != 7 || c.Doubt == "" {
+	if c := g.all["a"].Compared(); c.Differ["b"] != 7 || c.Unsure == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -426,4 +442,32 @@ func FuzzEvidence(f *testing.F) {
 			t.Errorf("proves %v", p)
 		}
 	})
+}
+
+// TestEvidenceFormat: files that were written once can be read later, too.
+func TestEvidenceFormat(t *testing.T) {
+	g := newGroup(t, "a b", "n", map[string]string{"a": "x", "b": "y", "n": "x"})
+	g.secure()
+	a, b, n := g.all["a"], g.all["b"], g.all["n"]
+	lied := b.statements()[1]
+	lied.Hash[0]++
+	lied.Signature = keyOf("b").Sign(signedStatement, lied.parts(testGroup)...)
+	for name, c := range map[string]struct {
+		list []Statement
+		says string
+	}{
+		"differs.json": {[]Statement{b.statements()[1], n.statements()[1], a.statements()[1]}, "of n a and of b differ at entry 7"},
+		"lied.json":    {[]Statement{b.statements()[1], lied}, "proves that b signed two"},
+	} {
+		e := a.evidence(c.list)
+		e.At = time.Date(2026, 11, 28, 5, 0, 0, 0, time.UTC)
+		file, err := e.seal(a.cfg.Identity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		goldenfile.Match(t, name, string(file))
+		if p, err := CheckEvidence(file); err != nil || !strings.Contains(p.String(), c.says) {
+			t.Errorf("%s: %v, %v", name, p, err)
+		}
+	}
 }

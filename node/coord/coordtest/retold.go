@@ -37,8 +37,8 @@ func toldAnotherHistory(t *testing.T, g *group) {
 		if _, err := logs[site].Sync(g.ctx()); err != nil || logs[site].Err() != nil {
 			t.Errorf("%s does not go on: %v, %v", site, err, logs[site].Err())
 		}
-		if doubt := compared(site).Doubt; doubt != "" {
-			t.Errorf("%s is in doubt: %s", site, doubt)
+		if unsure := compared(site).Unsure; unsure != "" {
+			t.Errorf("%s is unsure: %s", site, unsure)
 		}
 	}
 }

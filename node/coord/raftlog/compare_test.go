@@ -238,7 +238,7 @@ func TestOneOfTwoVotersDiffers(t *testing.T) {
 		if l.Err() != nil {
 			t.Errorf("%s stopped: %v", site, l.Err())
 		}
-		await(t, site+" lends nothing", func() bool { return l.Compared().Doubt != "" })
+		await(t, site+" lends nothing", func() bool { return l.Compared().Unsure != "" })
 		provesDifference(t, l, 2)
 	}
 	ordersOn(t, logs, lead)

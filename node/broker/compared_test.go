@@ -24,7 +24,7 @@ func (c *comparing) Compared() coord.Comparison {
 	return found
 }
 
-// TestUnsureBrokerLendsNothing: while a log's members say that this one's state may be wrong, its broker offers nothing,
+// TestUnsureBrokerLendsNothing: while members say that this one's state may be wrong, its broker offers nothing,
 // and the federation knows; then it lends again.
 func TestUnsureBrokerLendsNothing(t *testing.T) {
 	s := startSites(t, 1)[0]

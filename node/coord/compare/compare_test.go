@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -343,6 +344,23 @@ func TestStopNeedsTwoLooks(t *testing.T) {
 	if len(g.stops["a"]) > 0 {
 		t.Errorf("stopped: %v", g.stops["a"])
 	}
+}
+
+// One that is seldom compared looks at another member now and then, and asks all at once if that differs.
+func TestSeldomComparedLookAround(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, "a b c", "n", map[string]string{"a": "x", "b": "x", "c": "x", "n": "y"})
+		n := g.all["n"]
+		n.cfg.Every = 5 * time.Second
+		var wg sync.WaitGroup
+		wg.Go(func() { n.Run(t.Context()) })
+		<-time.After(13 * time.Second) // of the test's own clock
+		synctest.Wait()
+		if len(g.stops["n"]) != 1 {
+			t.Errorf("after 13 s: stops %v, compared %+v", g.stops["n"], n.Compared())
+		}
+		wg.Wait()
+	})
 }
 
 func FuzzAnswers(f *testing.F) {

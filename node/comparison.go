@@ -10,8 +10,13 @@ type Comparison struct {
 	// that had the same one there.
 	Entry uint64
 	With  []string
-	// Differs are the sites whose state was another one when it was compared last.
+	// Differs are the sites whose state, or history, was another one when it was compared last.
 	Differs []Difference
+	// Liars are the sites of which it is proven that they have signed two different
+	// histories or states of the entry.
+	Liars []Difference
+	// Unsure says why this broker starts nothing for other sites; "" = it does.
+	Unsure string
 	// Age of the last comparison, since the start if there was none; 0 while there is
 	// nobody to compare with.
 	Age time.Duration

@@ -338,7 +338,9 @@ type Outputs struct {
 type Compared struct {
 	Index   uint64   `json:"index" doc:"newest entry at which states were compared; 0 for none yet"`
 	With    []string `json:"with" doc:"sites that had the same state there"`
-	Differs []string `json:"differs" doc:"sites whose state was another one when it was compared last"`
+	Differs []string `json:"differs" doc:"sites whose state or history was another one when it was compared last"`
+	Liars   []string `json:"liars" doc:"sites proven to have signed two different states or histories of one entry"`
+	Unsure  string   `json:"unsure,omitempty" doc:"why this broker offers nothing and starts nothing for other sites; left out: it does"`
 }
 
 // Drain says what a site takes on.

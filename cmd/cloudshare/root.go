@@ -45,6 +45,11 @@ under --wait: 10 failed, 11 cancelled, 12 lost; 13: wait --timeout has passed.`,
 	}
 	commands = slices.Concat(commands, jobcmd.Commands(a), sitecmd.Commands(a), membercmd.Commands(a),
 		tokencmd.Commands(a), logincmd.Commands(a), keycmd.Commands(a), statecmd.Commands(a))
+	for _, c := range commands {
+		if c.Name() == "audit" { // it asks a broker, and this one below it reads a file
+			c.AddCommand(statecmd.AuditCheck(a))
+		}
+	}
 	a.SetUpRoot(root, commands...)
 	completer{a}.completeIDs(root)
 	return root

@@ -201,6 +201,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	fx.Writes = nil
 	b.disk.Report(b.diskChanged) // before the first job comes
 	b.goroutine(b.watchDisk)
+	b.goroutine(b.watchUnsure)
 	b.goroutine(b.journal.run)
 	b.goroutine(b.runner.forgetLoop)
 	b.goroutine(b.committer.commitLoop)

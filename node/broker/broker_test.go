@@ -18,6 +18,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/identity"
@@ -40,6 +41,7 @@ type testSite struct {
 	group   *mem.Group
 	disk    node.Disk
 	key     *identity.Key // of a federation with a roster; else nil
+	wrap    func(coord.Log) coord.Log
 }
 
 func startSites(t *testing.T, cores ...int64) []*testSite {
@@ -80,9 +82,13 @@ func (s *testSite) open(t *testing.T) {
 	if s.log, err = s.group.Open(s.name, replica); err != nil {
 		t.Fatal(err)
 	}
+	order := coord.Log(s.log)
+	if s.wrap != nil {
+		order = s.wrap(order)
+	}
 	s.Broker, err = New(Config{
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
-		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
+		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
 		Genesis: command.Genesis{
 			Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(),
 			Params: command.DefaultParams(), Founder: founder,

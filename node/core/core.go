@@ -159,6 +159,9 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 	case DiskEvent:
 		c.lend.SetFull(ev.Full)
 		c.seen = 0
+	case UnsureEvent:
+		c.lend.SetUnsure(ev.Why)
+		c.seen = 0
 	case StartedEvent:
 		c.handleStarted(ev)
 	case EndedEvent:

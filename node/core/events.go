@@ -96,3 +96,8 @@ func (AskEvent) isEvent()        {}
 type DiskEvent struct{ Full error }
 
 func (DiskEvent) isEvent() {}
+
+// UnsureEvent says why this site must begin nothing for others: its state may be wrong. "": it may again.
+type UnsureEvent struct{ Why string }
+
+func (UnsureEvent) isEvent() {}

@@ -9,6 +9,9 @@ func (c *Core) ClosedWhy() (why command.Closure, words string) {
 	case command.ClosedDisk:
 		return why, c.lend.Full().Error()
 	case command.ClosedTrouble:
+		if unsure := c.lend.Unsure(); unsure != "" {
+			return why, unsure
+		}
 		return why, "machine " + c.troubles.Of("", c.now.Boot)
 	default:
 		return why, ""

@@ -87,6 +87,10 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 		c.decline(as, trouble.DeclinedClosed, "the site's disk is full")
 		return
 	}
+	if unsure := c.lend.Unsure(); unsure != "" && as.Job.Site != c.site {
+		c.decline(as, trouble.DeclinedClosed, command.Clip("the site starts nothing for others: "+unsure))
+		return
+	}
 	if as.Job.Site != c.site && !c.leased() {
 		return
 	}

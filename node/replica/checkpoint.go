@@ -78,6 +78,15 @@ func (r *checkpointRing) add(m checkpointMark) {
 	r.marks = kept
 }
 
+// hashed adds the state's hash to a checkpoint that is remembered still.
+func (r *checkpointRing) hashed(entry uint64, hash [32]byte) {
+	for i := range r.marks {
+		if r.marks[i].Entry == entry {
+			r.marks[i].Hash, r.marks[i].Hashed = hash, true
+		}
+	}
+}
+
 // list returns copies by entry.
 func (r *checkpointRing) list() []coord.Checkpoint {
 	out := make([]coord.Checkpoint, len(r.marks))

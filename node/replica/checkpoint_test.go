@@ -178,11 +178,11 @@ func TestCheckpointsOfAReplacedState(t *testing.T) {
 	if err := held.Write(&snapshot); err != nil {
 		t.Fatal(err)
 	}
-	frozen := r.state.Snapshot()
+	old := r.freeze()
 	if err := r.Restore(&snapshot); err != nil {
 		t.Fatal(err)
 	}
-	r.points.hashed(frozen, [32]byte{}, 0, time.Millisecond, 0)
+	r.points.hashed(old, [32]byte{}, time.Millisecond, 0)
 	if got := r.Checkpoints(); len(got) > 0 {
 		t.Errorf("of the state before: %v", got)
 	}

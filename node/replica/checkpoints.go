@@ -16,8 +16,8 @@ const checkpointHeld = 20 * time.Second
 type checkpoints struct {
 	on   bool
 	ring checkpointRing
-	// held is the frozen state of the newest one until heldUntil, nil = none.
-	held      *fsm.Frozen
+	// held is the frozen state of the newest one that was hashed, until heldUntil; zero = none.
+	held      frozen
 	heldUntil time.Time
 	// hashing: one is being hashed; restores tells whether it is of this state.
 	hashing  bool
@@ -31,47 +31,51 @@ type checkpoints struct {
 
 var _ coord.Checkpointed = (*Replica)(nil)
 
-// KeepCheckpoints has the replica remember its state's hash now and then, for
-// comparisons with other replicas. Which entries are hashed depends on log time
-// alone, how many of them on what a hash costs here. Call it before the first
-// Apply.
+// KeepCheckpoints has the replica remember the head of its chain now and then, and
+// its state's hash, for comparisons with other replicas. Which entries these are
+// depends on log time alone, of how many the state is hashed on what that costs
+// here. Call it before the first Apply.
 func (r *Replica) KeepCheckpoints() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.points.on = true
 }
 
-// checkpoint begins a checkpoint if the entry that was applied is one; before is
-// the log time before it. The hash is computed concurrently with Apply. REQUIRES: r.mu held.
+// checkpoint notes a checkpoint if the entry that was applied is one; before is
+// the log time before it. The state's hash is computed concurrently with Apply.
+// REQUIRES: r.mu held.
 func (r *Replica) checkpoint(before int64) {
 	c := &r.points
 	if !c.on {
 		return
 	}
 	level := crossedLevel(before, r.state.Time())
-	now := time.Now()
-	if c.held != nil && now.After(c.heldUntil) {
-		c.held = nil
+	if level >= 0 {
+		c.ring.add(checkpointMark{coord.Checkpoint{Entry: r.state.Index(), Chain: r.chain}, level})
 	}
-	if level < c.level || c.hashing || now.Before(c.rest) {
+	now := time.Now()
+	if c.held.Frozen != nil && now.After(c.heldUntil) {
+		c.held = frozen{}
+	}
+	if level < 0 || level < c.level || c.hashing || now.Before(c.rest) {
 		return
 	}
 	c.hashing = true
-	frozen, restores := r.state.Snapshot(), c.restores
+	copied, restores := r.freeze(), c.restores
 	go func() {
 		begun := time.Now()
-		hash := frozen.Hash()
+		hash := copied.Hash()
 		took := time.Since(begun)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.points.hashed(frozen, hash, level, took, restores)
+		r.points.hashed(copied, hash, took, restores)
 	}()
 }
 
-// hashed remembers a checkpoint unless the state was replaced meanwhile. One slow
+// hashed remembers a checkpoint's hash unless the state was replaced meanwhile. One slow
 // hash says more of the machine's load than of the state: the shorter of two
 // counts.
-func (c *checkpoints) hashed(frozen *fsm.Frozen, hash [32]byte, level int, took time.Duration, restores int) {
+func (c *checkpoints) hashed(copied frozen, hash [32]byte, took time.Duration, restores int) {
 	now := time.Now()
 	cost := took
 	if c.took > 0 {
@@ -82,13 +86,13 @@ func (c *checkpoints) hashed(frozen *fsm.Frozen, hash [32]byte, level int, took 
 	if restores != c.restores {
 		return
 	}
-	c.ring.add(checkpointMark{coord.Checkpoint{Entry: frozen.Index(), Hash: hash}, level})
-	c.held, c.heldUntil = frozen, now.Add(checkpointHeld)
+	c.ring.hashed(copied.Index(), hash)
+	c.held, c.heldUntil = copied, now.Add(checkpointHeld)
 }
 
 // replaced forgets the checkpoints of a state that is no more.
 func (c *checkpoints) replaced() {
-	c.ring, c.held = checkpointRing{}, nil
+	c.ring, c.held = checkpointRing{}, frozen{}
 	c.restores++
 }
 
@@ -106,16 +110,16 @@ func (r *Replica) Checkpoints() []coord.Checkpoint {
 func (r *Replica) Held() (entry uint64, s coord.Snapshot) {
 	r.mu.Lock() // copy-on-write marks are set in the state
 	defer r.mu.Unlock()
-	frozen := r.points.held
-	if frozen == nil {
-		frozen = r.state.Snapshot()
+	held := r.points.held
+	if held.Frozen == nil {
+		held = r.freeze()
 	}
-	return frozen.Index(), heldState{frozen}
+	return held.Index(), heldState{held}
 }
 
 // heldState is a frozen state that several may hold: the last one who lets it go
 // frees it.
-type heldState struct{ *fsm.Frozen }
+type heldState struct{ frozen }
 
 // Release implements coord.Snapshot.
 func (heldState) Release() {}

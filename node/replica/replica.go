@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"sync"
@@ -20,6 +21,7 @@ import (
 type Replica struct {
 	mu    sync.RWMutex
 	state *fsm.State
+	chain chainHead // over the entries that led to state
 	// changed is closed and replaced by every change of the state.
 	changed chan struct{}
 	// dates are of log time, kept in the file datesPath ("" = not kept); datedMs is
@@ -81,6 +83,7 @@ func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
 	if unread == nil {
 		r.prove(batch.Bundles)
 	}
+	of := sha256.Sum256(entry)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	batch, err := r.state.Ordered(batch, unread)
@@ -92,6 +95,7 @@ func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply entry: %w", err)
 	}
+	r.chain = r.chain.next(of)
 	r.forkIfTold()
 	r.checkpoint(before)
 	r.date()
@@ -151,18 +155,22 @@ func (r *Replica) Woken() <-chan struct{} { return r.wake }
 func (r *Replica) Snapshot() (coord.Snapshot, error) {
 	r.mu.Lock() // copy-on-write marks are set in the state
 	defer r.mu.Unlock()
-	return r.state.Snapshot(), nil
+	return r.freeze(), nil
 }
 
 // Restore implements coord.Machine.
 func (r *Replica) Restore(src io.Reader) error {
+	chain, err := readChain(src)
+	if err != nil {
+		return fmt.Errorf("restore snapshot: %w", err)
+	}
 	state, err := fsm.Restore(src)
 	if err != nil {
 		return fmt.Errorf("restore snapshot: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state = state
+	r.state, r.chain = state, chain
 	r.points.replaced()
 	r.state.Observe(&r.emitted)
 	r.feed.reset(r.state.Index())

@@ -21,7 +21,7 @@ const (
 	DeclinedUnbound                     // of another site, and nothing would end it for certain
 	declinedLate                        // too little time was left before its fence
 	DeclinedGone                        // the machine is there no more
-	DeclinedClosed                      // the site leaves, or its disk is full
+	DeclinedClosed                      // the site leaves, its disk is full, or its state is unsure
 	DeclinedTrouble                     // the handler's own: it could not start anything
 	declineClasses
 )

@@ -149,6 +149,23 @@ func awaitDiverged(t *testing.T, forked *testbed.Site, ended <-chan struct{}) {
 	if len(states) != 2 {
 		t.Errorf("it keeps the states %v", states)
 	}
+	checkEvidence(t, forked)
+}
+
+// checkEvidence wants a broker to have kept what the others and itself have signed, such that anybody can check it.
+func checkEvidence(t *testing.T, s *testbed.Site) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.Dir, "data", "evidence", "differs-*.json"))
+	must(t, err)
+	if len(files) == 0 {
+		t.Errorf("%s keeps no evidence:\n%s", s.Name, s.LogTail(20))
+	}
+	for _, f := range files {
+		out, err := exec.CommandContext(within(t), cloudshare, "audit", "check", f).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), s.Name) || !strings.Contains(string(out), "does not prove which is") {
+			t.Errorf("%s: %v: %s", f, err, out)
+		}
+	}
 }
 
 // runForked starts a killed broker again, whose state becomes another one at an entry;

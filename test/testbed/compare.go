@@ -67,7 +67,8 @@ func CompareStates(ctx context.Context, sites ...*Site) error {
 func (s *Site) ReportedDifference() error {
 	text, _ := os.ReadFile(filepath.Join(s.Dir, "broker.log")) // none: it was never started
 	for line := range strings.Lines(string(text)) {
-		if strings.Contains(line, "has another state than this one") || strings.Contains(line, "state differs from") {
+		if strings.Contains(line, "has another state than this one") || strings.Contains(line, "state differs from") ||
+			strings.Contains(line, "has another history than this one") {
 			return fmt.Errorf("%s: %s", s.Name, strings.TrimSpace(line))
 		}
 	}

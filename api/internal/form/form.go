@@ -203,9 +203,15 @@ func Status(s node.Status, drain wire.Drain, hash bool) wire.Status {
 }
 
 func comparedOf(c node.Comparison) wire.Compared {
-	out := wire.Compared{Index: c.Entry, With: full(c.With), Differs: []string{}}
-	for _, d := range c.Differs {
-		out.Differs = append(out.Differs, d.Site)
+	return wire.Compared{
+		Index: c.Entry, With: full(c.With), Differs: sitesOf(c.Differs), Liars: sitesOf(c.Liars), Unsure: c.Unsure,
+	}
+}
+
+func sitesOf(list []node.Difference) []string {
+	out := []string{}
+	for _, d := range list {
+		out = append(out, d.Site)
 	}
 	return out
 }

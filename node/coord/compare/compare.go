@@ -2,11 +2,12 @@ package compare
 
 import (
 	"context"
-	"errors"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,9 +21,16 @@ type Member struct {
 	Voter      bool
 }
 
-// Config of a Checker; all but Dir is required.
+// Config of a Checker; all but Identity, Floor, Dir and Proofs is required.
 type Config struct {
-	Site    string
+	Site  string
+	Group Group
+	// Identity signs what this member says and knows by what keys others do; nil: nothing is
+	// signed, and all are believed.
+	Identity Identity
+	// Floor returns an entry that was committed after this member began: only what comes
+	// behind it is compared. nil: everything is.
+	Floor   func(ctx context.Context) (uint64, error)
 	Machine coord.Checkpointed
 	// Members returns those of the group now, this one too.
 	Members func() []Member
@@ -32,8 +40,9 @@ type Config struct {
 	Refuse func(conn net.Conn, err error)
 	// Stop takes this member out of the group for good.
 	Stop func(error)
-	// Dir is where a member that stops keeps the states, "" = nowhere.
-	Dir string
+	// Dir is where a member that stops keeps the states, "" = nowhere; Proofs is where one
+	// keeps what others have signed, if that differs.
+	Dir, Proofs string
 	// Remedy says how to go on behind a stop, on this backend.
 	Remedy string
 	// Every is the time between two rounds of a voter among few, Timeout that of one
@@ -52,6 +61,9 @@ const (
 	maxVoters = 64
 	maxOthers = 3
 	maxAtOnce = 8
+	// glance is how many Every lie between two looks at one other member, taken at random,
+	// where rounds are seldom.
+	glance = 2
 )
 
 // Checker compares this member's state with those of others.
@@ -60,13 +72,34 @@ type Checker struct {
 	serving chan struct{}
 	sending sync.Mutex // held while a state is sent
 
-	mu    sync.Mutex
-	found coord.Comparison
+	begun atomic.Bool   // floor is known
+	floor atomic.Uint64 // entry behind which this member compares
+
+	mu     sync.Mutex
+	found  coord.Comparison // but for Differ
+	differ map[string]difference
+	// backed is the newest entry of each kind at which most of the voters had what this
+	// member has.
+	backed [kinds]uint64
+	own    map[uint64]Statement // what this member says now
+	// kept is what others have said last, by site and entry; unproven are those whose last
+	// answer was not signed by them.
+	kept     map[string]map[uint64]Statement
+	unproven map[string]bool
+}
+
+// difference is what differs from a site.
+type difference struct {
+	Kind
+	Pair
 }
 
 // New returns a checker that does not ask yet, but answers.
 func New(cfg Config) *Checker {
-	return &Checker{cfg: cfg, serving: make(chan struct{}, maxServed)}
+	return &Checker{
+		cfg: cfg, serving: make(chan struct{}, maxServed), differ: map[string]difference{},
+		kept: map[string]map[uint64]Statement{}, unproven: map[string]bool{},
+	}
 }
 
 // Compared implements coord.Comparing.
@@ -77,53 +110,12 @@ func (c *Checker) Compared() coord.Comparison {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.found
-	out.Same = slices.Clone(out.Same)
-	out.Differ = make(map[string]uint64, len(c.found.Differ))
-	for site, entry := range c.found.Differ {
-		out.Differ[site] = entry
+	out.Same, out.Liars = slices.Clone(out.Same), maps.Clone(out.Liars)
+	out.Differ = make(map[string]uint64, len(c.differ))
+	for site, d := range c.differ {
+		out.Differ[site] = d.Entry
 	}
 	return out
-}
-
-// Run compares until ctx ends, or until this member has to stop.
-func (c *Checker) Run(ctx context.Context) {
-	for passed := 1; ctx.Err() == nil && !switchedOff(); passed++ {
-		select {
-		case <-time.After(c.cfg.Every + time.Duration(rand.Int64N(int64(c.cfg.Every)/5+1))): // not all at once
-		case <-ctx.Done():
-			return
-		}
-		if passed < c.interval(c.cfg.Members()) { // asked each time: this member may vote by now
-			continue
-		}
-		passed = 0
-		f, err := c.round(ctx)
-		if err == nil && f.Wrong { // nobody stops at one look
-			f, err = c.round(ctx)
-		}
-		if err == nil && f.Wrong {
-			c.stop(ctx, f)
-			return
-		}
-	}
-}
-
-// interval returns how many Every lie between two rounds.
-func (c *Checker) interval(members []Member) int {
-	voters := voters(members)
-	if len(voters) <= fewVoters && slices.Contains(voters, c.cfg.Site) {
-		return 1
-	}
-	return seldom
-}
-
-// Silence is after how long a voter that no other one has asked can take it that none
-// reaches it.
-func Silence(every time.Duration, voters int) time.Duration {
-	if voters > fewVoters {
-		return 3 * seldom * every
-	}
-	return 6 * every
 }
 
 // voters returns the sites that vote.
@@ -153,21 +145,4 @@ func (c *Checker) choose(members []Member) []Member {
 		rand.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 	}
 	return slices.Concat(vote[:min(len(vote), maxVoters)], other[:min(len(other), maxOthers)])
-}
-
-var errNothing = errors.New("nothing was compared")
-
-// round asks others once, and notes what they say.
-func (c *Checker) round(ctx context.Context) (Finding, error) {
-	members := c.cfg.Members()
-	said := c.askMembers(ctx, c.choose(members))
-	if ctx.Err() != nil {
-		return Finding{}, errNothing
-	}
-	f := JudgeAll(c.cfg.Site, c.cfg.Machine.Checkpoints(), voters(members), said)
-	c.recordFinding(members, f)
-	if len(f.Newest) == 0 {
-		return f, errNothing
-	}
-	return f, nil
 }

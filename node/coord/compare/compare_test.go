@@ -8,9 +8,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -75,7 +77,7 @@ func newGroup(t *testing.T, voters, others string, hash map[string]string) *grou
 		g.members = append(g.members, Member{Site: site, Addr: site, Voter: strings.Contains(voters, site)})
 		m := &fake{
 			state:  "state of " + site + strings.Repeat(".", chunkBytes),
-			points: []coord.Checkpoint{{Entry: 3}, {Entry: 7, Hash: Hash{hash[site][0]}}},
+			points: []coord.Checkpoint{{Entry: 3, Hashed: true}, {Entry: 7, Hash: Hash{hash[site][0]}, Hashed: true}},
 		}
 		g.logs[site] = &bytes.Buffer{}
 		g.all[site] = New(Config{
@@ -85,6 +87,7 @@ func newGroup(t *testing.T, voters, others string, hash map[string]string) *grou
 			Remedy: "do something",
 			Every:  time.Millisecond, Timeout: 5 * time.Second, Log: zerolog.New(g.logs[site]).Level(zerolog.InfoLevel),
 		})
+		g.all[site].begin(t.Context())
 	}
 	return g
 }
@@ -108,8 +111,7 @@ func (g *group) run(site string) {
 	g.t.Helper()
 	c := g.all[site]
 	for range 3 {
-		f, err := c.round(g.t.Context())
-		if err == nil && f.Wrong {
+		if f, wrong := c.look(g.t.Context(), true); wrong {
 			c.stop(g.t.Context(), f)
 			return
 		}
@@ -158,7 +160,7 @@ func TestStopKeepsBothStates(t *testing.T) {
 	}
 	g.run("a")
 	stop := errors.Join(g.stops["a"]...)
-	for _, want := range []string{"at entry 7", "b c, a majority of the voters", "move that folder away", "do something", dir} {
+	for _, want := range []string{"at entry 7 its state", "b c, a majority of the voters", "move that folder away", "do something", dir} {
 		if stop == nil || !strings.Contains(stop.Error(), want) {
 			t.Errorf("no %q in %v", want, stop)
 		}
@@ -218,8 +220,7 @@ func TestStopWithoutTheOtherState(t *testing.T) {
 				give(conn)
 				return
 			}
-			a := answer{"b", "v1", g.all["b"].cfg.Machine.Checkpoints()}
-			_, _ = conn.Write(relay.EndFrame(a.append(relay.Frame(nil))))
+			_, _ = conn.Write(relay.EndFrame(appendStatements(relay.Frame(nil), g.all["b"].statements())))
 		}
 		g.run("a")
 		files, err := os.ReadDir(g.all["a"].cfg.Dir)
@@ -229,30 +230,42 @@ func TestStopWithoutTheOtherState(t *testing.T) {
 	}
 }
 
+// says is an answer.
+func says(site, format string, points ...coord.Checkpoint) []byte {
+	var list []Statement
+	for _, p := range points {
+		list = append(list, Statement{Site: site, Checkpoint: p, Format: format})
+	}
+	return appendStatements(nil, list)
+}
+
+// lie is of another state than all others have.
+var lie = []coord.Checkpoint{{Entry: 3, Hash: Hash{9}, Hashed: true}, {Entry: 7, Hash: Hash{9}, Hashed: true}}
+
 // A stranger's word stops nobody: not what it says on its own connections, not an
 // answer in a member's place, nor one that says more than it should.
 func TestStrangersStopNobody(t *testing.T) {
-	lie := []coord.Checkpoint{{Entry: 3, Hash: Hash{9}}, {Entry: 7, Hash: Hash{9}}}
-	for name, a := range map[string]answer{
-		"another site":   {"z", "v1", lie},
-		"another format": {"b", "v2", lie},
+	for name, a := range map[string][]byte{
+		"another site":   says("z", "v1", lie...),
+		"another format": says("b", "v2", lie...),
+		"no answer":      {1},
 	} {
 		g := newGroup(t, "a b c", "", map[string]string{"a": "x", "b": "x", "c": "x"})
 		for _, site := range []string{"b", "c"} {
 			g.serve[site] = func(conn net.Conn) {
 				defer conn.Close()
 				_, _ = relay.ReadFrame(conn, nil, maxQuestion)
-				_, _ = conn.Write(relay.EndFrame(a.append(relay.Frame(nil))))
+				_, _ = conn.Write(relay.EndFrame(append(relay.Frame(nil), a...)))
 			}
 		}
 		g.run("a")
-		if c := g.all["a"].Compared(); len(g.stops["a"]) > 0 || len(c.Differ) > 0 || c.Entry != 0 {
+		if c := g.all["a"].Compared(); len(g.stops["a"]) > 0 || len(c.Differ) > 0 || c.Unsure != "" {
 			t.Errorf("%s: stops %v, compared %+v", name, g.stops["a"], c)
 		}
 	}
 	g := newGroup(t, "a b c", "", map[string]string{"a": "x", "b": "x", "c": "x"})
 	g.all["a"].cfg.Refuse = func(net.Conn, error) {}
-	for _, claim := range [][]byte{(&answer{"b", "v1", lie}).append(nil), {3}, {}, make([]byte, maxQuestion)} {
+	for _, claim := range [][]byte{says("b", "v1", lie[0]), {1}, {questionHeard}, {}, make([]byte, maxQuestion)} {
 		conn, err := g.dial(t.Context(), Member{Site: "a", Addr: "a"})
 		if err != nil {
 			t.Fatal(err)
@@ -292,7 +305,7 @@ func TestAlarmsEnd(t *testing.T) {
 		t.Errorf("agrees again: %+v", got)
 	}
 	m.mu.Lock()
-	m.points = []coord.Checkpoint{{Entry: 7, Hash: Hash{'z'}}}
+	m.points = []coord.Checkpoint{{Entry: 7, Hash: Hash{'z'}, Hashed: true}}
 	m.mu.Unlock()
 	g.run("a")
 	if len(c.Compared().Differ) != 1 {
@@ -333,21 +346,45 @@ func TestStopNeedsTwoLooks(t *testing.T) {
 	}
 }
 
+// One that is seldom compared looks at another member now and then, and asks all at once if that differs.
+func TestSeldomComparedLookAround(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, "a b c", "n", map[string]string{"a": "x", "b": "x", "c": "x", "n": "y"})
+		n := g.all["n"]
+		n.cfg.Every = 5 * time.Second
+		var wg sync.WaitGroup
+		wg.Go(func() { n.Run(t.Context()) })
+		<-time.After(13 * time.Second) // of the test's own clock
+		synctest.Wait()
+		if len(g.stops["n"]) != 1 {
+			t.Errorf("after 13 s: stops %v, compared %+v", g.stops["n"], n.Compared())
+		}
+		wg.Wait()
+	})
+}
+
 func FuzzAnswers(f *testing.F) {
-	f.Add((&answer{"site-1", "v", []coord.Checkpoint{{Entry: 5, Hash: Hash{1}}}}).append(nil))
+	f.Add(says("site-1", "v", coord.Checkpoint{Entry: 5, Hash: Hash{1}, Hashed: true}, coord.Checkpoint{Entry: 6}))
+	f.Add(appendStatements(nil, []Statement{{Site: "a", Signature: make([]byte, 64)}}))
 	f.Add(head{"site-1", 1 << 60}.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if a, err := parseAnswer(b); err == nil {
-			again, err := parseAnswer(a.append(nil))
-			if err != nil || again.site != a.site || len(again.points) != len(a.points) ||
-				len(a.points) > coord.MaxCheckpoints {
-				t.Errorf("%+v became %+v, %v", a, again, err)
+		for _, most := range []int{coord.MaxCheckpoints, maxHeard} {
+			list, err := parseStatements(b, most)
+			if err != nil {
+				continue
+			}
+			again, err := parseStatements(appendStatements(nil, list), most)
+			if err != nil || !reflect.DeepEqual(again, list) || len(list) > most {
+				t.Errorf("%+v became %+v, %v", list, again, err)
 			}
 		}
 		if h, err := parseHead(b); err == nil {
 			if again, err := parseHead(h.append(nil)); err != nil || again != h {
 				t.Errorf("%+v became %+v, %v", h, again, err)
 			}
+		}
+		if len(b) > 0 {
+			heardFrom(b)
 		}
 	})
 }

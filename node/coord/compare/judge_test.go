@@ -106,7 +106,7 @@ func TestJudgeAll(t *testing.T) {
 	list := func(hashes string) (out []coord.Checkpoint) { // entry i+1 has the i-th letter, "." none
 		for i, h := range hashes {
 			if h != '.' {
-				out = append(out, coord.Checkpoint{Entry: uint64(i + 1), Hash: Hash{byte(h)}})
+				out = append(out, coord.Checkpoint{Entry: uint64(i + 1), Hash: Hash{byte(h)}, Hashed: true})
 			}
 		}
 		return out
@@ -132,8 +132,8 @@ func TestJudgeAll(t *testing.T) {
 		newest := ""
 		for _, site := range []string{"a", "b", "c"} {
 			if n, ok := f.Newest[site]; ok {
-				newest += fmt.Sprintf(" %s%d", site, n.Entry)
-				if !n.Same() {
+				newest += fmt.Sprintf(" %s%d", site, n[States].Entry)
+				if _, _, differs := n.Differs(); differs {
 					newest += "!"
 				}
 			}

@@ -2,9 +2,7 @@ package compare
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -14,9 +12,9 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
-// askMembers returns the hashes of those members that answer as who they should be.
-func (c *Checker) askMembers(ctx context.Context, members []Member) map[string][]coord.Checkpoint {
-	said := map[string][]coord.Checkpoint{}
+// askMembers returns what those members say that answer as who they should be, of the entries that this one has.
+func (c *Checker) askMembers(ctx context.Context, members []Member, own []coord.Checkpoint) map[string][]Statement {
+	said := map[string][]Statement{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	room := make(chan struct{}, maxAtOnce)
@@ -24,104 +22,98 @@ func (c *Checker) askMembers(ctx context.Context, members []Member) map[string][
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			points, err := c.askOne(ctx, m)
+			list, err := c.askOne(ctx, m)
+			if err == nil {
+				list = inCommon(list, own)
+				err = c.take(m.Site, list)
+			}
 			if err != nil {
 				c.cfg.Log.Debug().Err(err).Str("member", m.Site).Msg("state not compared")
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			said[m.Site] = points
+			said[m.Site] = list
 		})
 	}
 	wg.Wait()
 	return said
 }
 
-// askOne asks one member for its hashes.
-func (c *Checker) askOne(ctx context.Context, m Member) ([]coord.Checkpoint, error) {
+// inCommon returns what is said of entries that this member has: of others it could know nothing, and remember too
+// much.
+func inCommon(list []Statement, own []coord.Checkpoint) []Statement {
+	return slices.DeleteFunc(list, func(s Statement) bool {
+		return !slices.ContainsFunc(own, func(c coord.Checkpoint) bool { return c.Entry == s.Entry })
+	})
+}
+
+// askOne asks one member for what it says of itself.
+func (c *Checker) askOne(ctx context.Context, m Member) ([]Statement, error) {
+	list, err := c.ask(ctx, m, []byte{questionOwn}, maxOwn, coord.MaxCheckpoints)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if list[i].Site != m.Site {
+			return nil, fmt.Errorf("%s answers as %.80q, not as %s", m.Addr, list[i].Site, m.Site)
+		}
+	}
+	return list, nil
+}
+
+// ask has a member answer with statements.
+func (c *Checker) ask(ctx context.Context, m Member, q []byte, size, most int) ([]Statement, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	conn, err := c.question(ctx, m, questionHashes)
+	conn, err := c.question(ctx, m, q)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	b, err := relay.ReadFrame(conn, nil, maxHashes)
+	b, err := relay.ReadFrame(conn, nil, size)
+	var list []Statement
+	if err == nil {
+		list, err = parseStatements(b, most)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("answer of %s: %w", m.Addr, err)
 	}
-	a, err := parseAnswer(b)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("answer of %s: %w", m.Addr, err)
-	case a.site != m.Site:
-		return nil, fmt.Errorf("%s answers as %.80q, not as %s", m.Addr, a.site, m.Site)
-	case a.format != c.cfg.Machine.HashFormat():
-		return nil, fmt.Errorf("%s hashes another form of the state, %q: it runs another version", m.Site, a.format)
+	return list, nil
+}
+
+// believed returns what counts of what was said: nothing of those that are proven to lie, and no state that is hashed
+// in another form, as another version does.
+func (c *Checker) believed(said map[string][]Statement) map[string][]coord.Checkpoint {
+	format := c.cfg.Machine.HashFormat()
+	out := map[string][]coord.Checkpoint{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for site, list := range said {
+		if _, lies := c.found.Liars[site]; lies {
+			continue
+		}
+		points := make([]coord.Checkpoint, len(list))
+		for i := range list {
+			points[i] = list[i].Checkpoint
+			points[i].Hashed = points[i].Hashed && list[i].Format == format
+		}
+		out[site] = points
 	}
-	return a.points, nil
+	return out
 }
 
 // question dials a member and asks.
-func (c *Checker) question(ctx context.Context, m Member, q byte) (net.Conn, error) {
+func (c *Checker) question(ctx context.Context, m Member, q []byte) (net.Conn, error) {
 	conn, err := c.cfg.Dial(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	_ = conn.SetDeadline(time.Now().Add(c.cfg.Timeout))
-	if _, err := conn.Write(relay.EndFrame(append(relay.Frame(nil), q))); err != nil {
+	if _, err := conn.Write(relay.EndFrame(append(relay.Frame(nil), q...))); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("ask %s: %w", m.Addr, err)
 	}
 	return conn, nil
-}
-
-// recordFinding remembers what a round has found, and tells people what is new. A site that
-// differed does so until it was seen to agree, or is no member any more.
-func (c *Checker) recordFinding(members []Member, f Finding) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before := c.found.Differ
-	now := map[string]uint64{}
-	for _, m := range members {
-		if at, ok := before[m.Site]; ok {
-			now[m.Site] = at
-		}
-	}
-	newest, same := c.found.Entry, []string(nil)
-	for _, n := range f.Newest {
-		newest = max(newest, n.Entry)
-	}
-	for _, site := range slices.Sorted(maps.Keys(f.Newest)) {
-		n := f.Newest[site]
-		if !n.Same() {
-			now[site] = n.Entry
-			if _, known := before[site]; !known {
-				c.alarm(site, n)
-			}
-			continue
-		}
-		if delete(now, site); before[site] != 0 {
-			c.cfg.Log.Info().Str("differed", site).Uint64("entry", n.Entry).Msg("a site has the same state as this one again")
-		}
-		if n.Entry == newest {
-			same = append(same, site)
-		}
-	}
-	if newest > c.found.Entry || len(same) > 0 {
-		c.found.Entry, c.found.Same = newest, same
-	}
-	if len(f.Newest) > 0 {
-		c.found.At = time.Now()
-	}
-	c.found.Differ, c.found.Alone = now, len(members) < 2
-}
-
-// alarm tells people that a site differs.
-func (c *Checker) alarm(site string, n Common) {
-	c.cfg.Log.Error().Str("differs", site).Uint64("entry", n.Entry).
-		Str("own_hash", hex.EncodeToString(n.Own[:])).Str("its_hash", hex.EncodeToString(n.Theirs[:])).
-		Msg("a site has another state than this one: see \"A broker's state differs\" in the operator guide")
 }

@@ -28,10 +28,15 @@ func (c *Checker) Serve(conn net.Conn, _ relay.Preamble) {
 	q, err := relay.ReadFrame(conn, nil, maxQuestion)
 	switch {
 	case err != nil:
-	case len(q) == 1 && q[0] == questionHashes:
-		a := answer{c.cfg.Site, c.cfg.Machine.HashFormat(), c.cfg.Machine.Checkpoints()}
-		_, _ = conn.Write(relay.EndFrame(a.append(relay.Frame(nil)))) // it may have gone
+	case len(q) == 1 && q[0] == questionOwn:
+		_, _ = conn.Write(relay.EndFrame(appendStatements(relay.Frame(nil), c.statements()))) // it may have gone
 		return
+	case len(q) > 1 && q[0] == questionHeard:
+		if from, ok := heardFrom(q); ok {
+			_, _ = conn.Write(relay.EndFrame(appendStatements(relay.Frame(nil), c.heard(from))))
+			return
+		}
+		err = fmt.Errorf("compare: %w", errAnswer)
 	case len(q) == 1 && q[0] == questionState:
 		c.serveState(conn)
 		return

@@ -36,6 +36,7 @@ const (
 type notice struct {
 	Site     string    `json:"site"`
 	Entry    uint64    `json:"entry"` // the newest at which it was seen
+	What     string    `json:"what"`  // history or state
 	OwnHash  string    `json:"own_hash"`
 	Hash     string    `json:"hash"` // of the majority
 	Majority []string  `json:"majority"`
@@ -67,13 +68,14 @@ func Refuse(dir string) error {
 // stop keeps both states, then takes this member out of the group.
 func (c *Checker) stop(ctx context.Context, f Finding) {
 	n := notice{
-		Site: c.cfg.Site, Entry: f.Entry, OwnHash: hex.EncodeToString(f.Own[:]),
+		Site: c.cfg.Site, Entry: f.Entry, What: f.What.String(), OwnHash: hex.EncodeToString(f.Own[:]),
 		Hash:     hex.EncodeToString(f.Majority[:]),
 		Majority: f.Agree, At: time.Now().UTC(),
 	}
-	n.Message = fmt.Sprintf("at entry %d it has hash %s, and %s, a majority of the voters, have %s: %s",
-		f.Entry, n.OwnHash, strings.Join(f.Agree, " "), n.Hash, c.remedy())
+	n.Message = fmt.Sprintf("at entry %d its %s has hash %s, and that of %s, a majority of the voters, has %s: %s",
+		f.Entry, f.What, n.OwnHash, strings.Join(f.Agree, " "), n.Hash, c.remedy())
 	c.cfg.Log.Error().Uint64("entry", f.Entry).Str("own_hash", n.OwnHash).Str("hash", n.Hash).Strs("majority", f.Agree).
+		Str("what", f.What.String()).
 		Msg("this broker's state differs from that of a majority of the voters: it stops")
 	if c.cfg.Dir != "" {
 		if err := c.saveEvidence(ctx, &n); err != nil {
@@ -151,7 +153,7 @@ func (c *Checker) fetchAny(ctx context.Context, sites []string, size int64) erro
 
 // fetch keeps a member's state, as it comes.
 func (c *Checker) fetch(ctx context.Context, m Member, limit int64) error {
-	conn, err := c.question(ctx, m, questionState)
+	conn, err := c.question(ctx, m, []byte{questionState})
 	if err != nil {
 		return err
 	}

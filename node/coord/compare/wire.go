@@ -11,22 +11,28 @@ import (
 
 // A connection of relay.KindCompare has one question, and what answers it:
 //
-//	→ frame: questionHashes          ← frame: site · format · n × (entry · hash)
+//	→ frame: questionOwn             ← frame: n × statement of who answers
+//	→ frame: questionHeard · entry   ← frame: n × statement of others, at that entry or later
 //	→ frame: questionState           ← frame: site · entry, then the state's snapshot in
 //	                                   frames of chunkBytes at most, and an empty one
 //
+// A statement is site · format · entry · hashed (0, 1) · chain · hash if hashed · signature.
 // A member that has no time for a state now closes the connection.
 const (
-	questionHashes = 1
-	questionState  = 2
+	questionState = 2 // 1 was of hashes alone
+	questionOwn   = 3
+	questionHeard = 4
 )
 
-// Bounds of the frames, in bytes.
+// Bounds of the frames, in bytes, and of what stands in them.
 const (
-	maxQuestion = 16
-	maxHashes   = 8 << 10
-	maxHead     = 256
-	chunkBytes  = 64 << 10
+	maxQuestion  = 16
+	maxStatement = 1 + 63 + 1 + maxFormat + 10 + 1 + 32 + 32 + 1 + 64
+	maxOwn       = 2 + coord.MaxCheckpoints*maxStatement
+	maxHeard     = 64 // statements
+	maxHeardSize = 2 + maxHeard*maxStatement
+	maxHead      = 256
+	chunkBytes   = 64 << 10
 )
 
 // maxFormat bounds the name of a hash format, in bytes.
@@ -34,40 +40,67 @@ const maxFormat = 64
 
 var errAnswer = errors.New("malformed answer")
 
-// answer is what a member says of its hashes.
-type answer struct {
-	site, format string
-	points       []coord.Checkpoint
-}
-
 func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-func (a *answer) append(dst []byte) []byte {
-	dst = appendText(appendText(dst, a.site), a.format)
-	dst = binary.AppendUvarint(dst, uint64(len(a.points)))
-	for _, p := range a.points {
-		dst = append(binary.AppendUvarint(dst, p.Entry), p.Hash[:]...)
+func (s *Statement) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(appendText(appendText(dst, s.Site), s.Format), s.Entry)
+	if !s.Hashed {
+		dst = append(append(dst, 0), s.Chain[:]...)
+	} else {
+		dst = append(append(append(dst, 1), s.Chain[:]...), s.Hash[:]...)
+	}
+	return appendText(dst, string(s.Signature))
+}
+
+// parseStatement reads what append wrote; false for what it does not write.
+func parseStatement(d *relay.Decoder) (s Statement, ok bool) {
+	s.Site, s.Format, s.Entry = string(d.Bytes(63)), string(d.Bytes(maxFormat)), d.Uvarint()
+	hashed := d.Byte()
+	s.Hashed = hashed == 1
+	for i := range s.Chain {
+		s.Chain[i] = d.Byte()
+	}
+	for i := 0; s.Hashed && i < len(s.Hash); i++ {
+		s.Hash[i] = d.Byte()
+	}
+	s.Signature = append([]byte(nil), d.Bytes(64)...)
+	return s, hashed <= 1
+}
+
+// appendStatements writes an answer.
+func appendStatements(dst []byte, list []Statement) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for i := range list {
+		dst = list[i].append(dst)
 	}
 	return dst
 }
 
-// parseAnswer reads what append wrote.
-func parseAnswer(b []byte) (answer, error) {
+// parseStatements reads an answer of at most so many.
+func parseStatements(b []byte, most int) ([]Statement, error) {
+	const least = 3 + 1 + 32 + 1
 	d := relay.NewDecoder(b)
-	a := answer{site: string(d.Bytes(63)), format: string(d.Bytes(maxFormat))}
-	for range d.Count(coord.MaxCheckpoints, 33) {
-		p := coord.Checkpoint{Entry: d.Uvarint()}
-		for i := range p.Hash {
-			p.Hash[i] = d.Byte()
+	var out []Statement
+	for range d.Count(most, least) {
+		s, ok := parseStatement(&d)
+		if !ok {
+			return nil, fmt.Errorf("%w: %d bytes", errAnswer, len(b))
 		}
-		a.points = append(a.points, p)
+		out = append(out, s)
 	}
 	if !d.Done() {
-		return answer{}, fmt.Errorf("%w: %d bytes", errAnswer, len(b))
+		return nil, fmt.Errorf("%w: %d bytes", errAnswer, len(b))
 	}
-	return a, nil
+	return out, nil
+}
+
+// heardFrom reads the entry of questionHeard.
+func heardFrom(q []byte) (from uint64, ok bool) {
+	d := relay.NewDecoder(q[1:])
+	from = d.Uvarint()
+	return from, d.Done()
 }
 
 // head stands before a state.

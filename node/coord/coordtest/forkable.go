@@ -8,15 +8,16 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// Forkable is a [Machine] with a checkpoint behind every entry, whose state can be
-// made another one than its entries say.
+// Forkable is a [Machine] with a checkpoint behind every entry, whose state, or whose
+// history, can be made another one than its entries say.
 type Forkable struct {
 	*Machine
 	// Peers are the addresses of other members, where the backend asks the state.
 	Peers func(site string) string
 
 	mu     sync.Mutex
-	forked bool
+	forked bool // the state is another one
+	retold bool // the history is
 	points []coord.Checkpoint
 }
 
@@ -32,16 +33,28 @@ func (f *Forkable) Fork() {
 	f.forked = true
 }
 
+// Retell makes the history differ from the next entry on: as if the leader had told
+// this member other entries than the rest, which lead to the same state.
+func (f *Forkable) Retell() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.retold = true
+}
+
 // Apply implements coord.Machine.
 func (f *Forkable) Apply(entry []byte) ([]command.Result, error) {
 	results, err := f.Machine.Apply(entry)
 	index, hash := f.Entries()
+	chain := hash
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.forked {
 		hash[0]++
 	}
-	f.points = append(f.points, coord.Checkpoint{Entry: index, Hash: hash})
+	if f.retold {
+		chain[0]++
+	}
+	f.points = append(f.points, coord.Checkpoint{Entry: index, Chain: chain, Hash: hash, Hashed: index%2 == 0})
 	f.points = f.points[max(0, len(f.points)-coord.MaxCheckpoints):]
 	return results, err
 }

@@ -84,6 +84,7 @@ func Run(t *testing.T, f Factory) {
 		{"UnfitHandsOver", unfitHandsOver},
 		{"UnfitLeadsAlone", unfitLeadsAlone},
 		{"HTTPBetweenMembers", httpBetweenMembers},
+		{"ToldAnotherHistory", toldAnotherHistory},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // most of it waits: for elections, disks, and a lease to end

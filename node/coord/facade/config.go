@@ -36,6 +36,9 @@ type Config struct {
 	// Evidence is the folder in which this member keeps states should it have to stop
 	// because its own differs; "" keeps none. Open refuses as long as one is there.
 	Evidence string
+	// Proofs is the folder in which it keeps what others have signed, if that differs; ""
+	// keeps none.
+	Proofs string
 
 	Profile Profile
 	Machine coord.Machine

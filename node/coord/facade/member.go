@@ -205,10 +205,16 @@ func (m *Member) Compare(x Comparing) {
 	if !ok {
 		return
 	}
-	m.checker = compare.New(compare.Config{
-		Site: m.cfg.Site, Machine: machine, Members: x.Members, Refuse: m.Mux.Refuse, Stop: x.Stop,
-		Dial: m.DialCompare, Dir: m.cfg.Evidence, Remedy: x.Remedy, Every: x.Every, Timeout: x.Timeout, Log: m.log,
-	})
+	cfg := compare.Config{
+		Site: m.cfg.Site, Group: compare.Group{Federation: m.federation, Lineage: m.lineage}, Floor: m.Sync,
+		Machine: machine, Members: x.Members, Refuse: m.Mux.Refuse, Stop: x.Stop,
+		Dial: m.DialCompare, Dir: m.cfg.Evidence, Proofs: m.cfg.Proofs, Remedy: x.Remedy, Every: x.Every,
+		Timeout: x.Timeout, Log: m.log,
+	}
+	if own := m.cfg.Net.Identity; own != nil {
+		cfg.Identity = own
+	}
+	m.checker = compare.New(cfg)
 	m.WG.Go(func() { m.checker.Run(m.Ctx) })
 }
 

@@ -38,6 +38,7 @@ func quick() *timing {
 	t.rpc, t.reply, t.tick = time.Second, time.Second, 200*time.Millisecond
 	t.stable, t.promote = 50*time.Millisecond, 20*time.Millisecond
 	t.replace = time.Hour // only where a test wants it
+	t.compare = 20 * time.Millisecond
 	return &t
 }
 
@@ -116,7 +117,7 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 		cfg.claims = func() string { return c.claims(site) }
 	}
 	if c.evidence {
-		cfg.Evidence = filepath.Join(c.dir, site+".diverged")
+		cfg.Evidence, cfg.Proofs = filepath.Join(c.dir, site+".diverged"), filepath.Join(c.dir, site+".evidence")
 	}
 	if addr := c.net.Addr(site); addr != "" {
 		cfg.Listen = addr

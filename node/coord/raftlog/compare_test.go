@@ -23,7 +23,6 @@ func comparing(
 	t.Helper()
 	logs, machines = map[string]*Log{}, map[string]*coordtest.Forkable{}
 	c.evidence = true
-	c.time.compare = 20 * time.Millisecond
 	for _, site := range sites {
 		machines[site] = coordtest.NewForkable()
 		logs[site] = c.Open(t, site, machines[site]).(*Log)
@@ -182,9 +181,26 @@ func TestGossipStopsNobody(t *testing.T) {
 	}
 }
 
+// provesDifference looks whether a member has kept what so many have signed, such that others can check it.
+func provesDifference(t *testing.T, l *Log, camps int) {
+	t.Helper()
+	await(t, "evidence is kept", func() bool { files, _ := os.ReadDir(l.cfg.Proofs); return len(files) > 0 })
+	files, err := filepath.Glob(filepath.Join(l.cfg.Proofs, "differs-*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("kept %v, %v", files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := compare.CheckEvidence(b); err != nil || len(p.Camps) != camps || len(p.Lied) > 0 {
+		t.Errorf("it proves %v, %v", p, err)
+	}
+}
+
 // One of two voters is no majority: both tell, and both go on.
 func TestOneOfTwoVotersDiffers(t *testing.T) {
-	c := newCluster(t)
+	c := newSecured(t)
 	logs, machines := comparing(t, c, "a", "b", "c")
 	lead := c.leader(t).cfg.Site
 	gone := map[string]string{"a": "b", "b": "c", "c": "a"}[lead]
@@ -222,6 +238,8 @@ func TestOneOfTwoVotersDiffers(t *testing.T) {
 		if l.Err() != nil {
 			t.Errorf("%s stopped: %v", site, l.Err())
 		}
+		await(t, site+" lends nothing", func() bool { return l.Compared().Unsure != "" })
+		provesDifference(t, l, 2)
 	}
 	ordersOn(t, logs, lead)
 }

@@ -46,8 +46,11 @@ func NewIdentity(key identity.Key, roster Roster) (*Identity, error) {
 	return &Identity{key: key, config: config, roster: roster, conns: map[*peerConn]struct{}{}}, nil
 }
 
-// Sign signs parts for a purpose with the member's key; see signature.Message.
+// Sign signs parts for a purpose by the member's key; see signature.Message.
 func (i *Identity) Sign(purpose string, parts ...[]byte) []byte { return i.key.Sign(purpose, parts...) }
+
+// Roster returns by whom it knows the others.
+func (i *Identity) Roster() Roster { return i.roster }
 
 // peerConn is a connection whose other end has proven a key.
 type peerConn struct {

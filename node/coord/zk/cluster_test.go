@@ -75,6 +75,7 @@ func place() Place {
 func quick() *timing {
 	t := timingOf(LAN)
 	t.RPC, t.Reply, t.tick, t.poll = time.Second, time.Second, 200*time.Millisecond, 200*time.Millisecond
+	t.compare = 20 * time.Millisecond
 	return &t
 }
 
@@ -182,6 +183,9 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 func (c *cluster) Open(t *testing.T, site string, m coord.Machine) coord.Log {
 	t.Helper()
 	ctx := patience(t)
+	if f, forkable := m.(*coordtest.Forkable); forkable {
+		f.Peers = c.net.Addr // its state knows no addresses
+	}
 	l, err := Open(ctx, c.config(site, m))
 	if err != nil {
 		t.Fatalf("open %s: %v", site, err)

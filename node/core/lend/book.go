@@ -1,6 +1,6 @@
 // Package lend decides what a site lends: what its offer exposes now (step 4), and why it
 // lends nothing, or starts nothing of its own users either: its operator drains it, it
-// leaves, its disk is full or its machines rest.
+// leaves, its disk is full, its state is unsure or its machines rest.
 package lend
 
 import (
@@ -20,6 +20,8 @@ type Book struct {
 	closing bool
 	// full says why this site has no room on its disk; nil: it has.
 	full error
+	// unsure says why the site must begin nothing for others; "": it may.
+	unsure string
 }
 
 // offers keeps the last offer made.
@@ -43,6 +45,12 @@ func (b *Book) SetFull(full error) { b.full = full }
 
 // Full returns why the disk has no room, or nil.
 func (b *Book) Full() error { return b.full }
+
+// SetUnsure says why the site must begin nothing for others, "": it may.
+func (b *Book) SetUnsure(why string) { b.unsure = why }
+
+// Unsure returns why the site must begin nothing for others, or "".
+func (b *Book) Unsure() string { return b.unsure }
 
 // Close has the site offer nothing any more.
 func (b *Book) Close() { b.closing = true }

@@ -20,7 +20,7 @@ func (b *Book) Closure() command.Closure {
 		return command.ClosedDisk
 	case b.drain.On:
 		return command.ClosedDrain
-	case b.machines.AllResting():
+	case b.unsure != "", b.machines.AllResting():
 		return command.ClosedTrouble
 	}
 	return command.NotClosed

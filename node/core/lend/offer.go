@@ -42,7 +42,7 @@ func (b *Book) exposed() *command.Offer {
 	if b.spare = nil; o == nil {
 		o = &command.Offer{}
 	}
-	b.machines.Expose(o, b.closing || b.drain.On || b.full != nil)
+	b.machines.Expose(o, b.closing || b.drain.On || b.full != nil || b.unsure != "")
 	return o
 }
 

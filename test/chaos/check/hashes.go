@@ -35,7 +35,10 @@ func (h *Hashes) Compared() int { return len(h.compared) }
 // Differs returns what a line of a broker's log says of states that differ: the
 // brokers compare them, too.
 func Differs(site, line string) []Violation {
-	for _, text := range []string{"has another state than this one", "state differs from"} {
+	for _, text := range []string{
+		"has another state than this one", "has another history than this one", "state differs from",
+		"has signed two different",
+	} {
 		if strings.Contains(line, text) {
 			return []Violation{broken(SameState, "log of %s: %s", site, line)}
 		}

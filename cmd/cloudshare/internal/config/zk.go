@@ -22,6 +22,7 @@ const (
 	NextKeyFile = "key.next" // the one that is to follow it, while it is replaced
 	RosterFile  = "roster"   // who the members are, as this broker has seen last
 	DivergedDir = "diverged" // states of a broker that stopped because its own differs
+	EvidenceDir = "evidence" // what other sites have signed, where that differs
 )
 
 // zkSession returns the session timeout asked for.

@@ -262,7 +262,8 @@ func memberConfig(cfg config.Config, dir string, m *siteMember, replica *replica
 		Site: cfg.Site, Node: m.Key.Public().Node(), Federation: m.federation, Dir: filepath.Join(cfg.DataDir, dir),
 		Listen: cfg.Peer, Advertise: cfg.Advertised(cfg.Peer),
 		Machine: replica, Logger: m.log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
-		Net: m.Net, Enroll: m.serveEnroll,
+		Proofs: filepath.Join(cfg.DataDir, config.EvidenceDir),
+		Net:    m.Net, Enroll: m.serveEnroll,
 	}
 	if cfg.Profile == "wan" {
 		c.Profile = facade.WAN

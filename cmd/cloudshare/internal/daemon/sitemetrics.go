@@ -27,7 +27,9 @@ var (
 	siteCoresDesc    = prometheus.NewDesc("cloudshare_site_cores", "This site's cores by use: all there are, lent out, at work for the federation, at work at home.", []string{"use"}, nil)
 	comparedDesc     = prometheus.NewDesc("cloudshare_replica_compared_entry", "Newest log entry at which this broker's state was compared with another one's, 0 = none yet.", nil, nil)
 	comparedAgeDesc  = prometheus.NewDesc("cloudshare_replica_compared_age_seconds", "Time since this broker's state was compared with another one's; 0 while there is nobody to compare with.", nil, nil)
-	differsDesc      = prometheus.NewDesc("cloudshare_replica_differs", "For each site compared with: 1 if its state was another one than this broker's when they were compared last, else 0.", []string{"with"}, nil)
+	liarsDesc        = prometheus.NewDesc("cloudshare_replica_liars", "Sites proven to have signed two different states or histories of one entry of the log.", nil, nil)
+	unsureDesc       = prometheus.NewDesc("cloudshare_replica_unsure", "1 while this broker offers nothing and starts nothing for other sites, because its state differs and no majority has the same; else 0.", nil, nil)
+	differsDesc      = prometheus.NewDesc("cloudshare_replica_differs", "For each site compared with: 1 if its state or history was another one than this broker's when they were compared last, else 0.", []string{"with"}, nil)
 	logTimeDesc      = prometheus.NewDesc("cloudshare_log_time_ahead_seconds", "How far the federation's time, which the leader stamps, has run ahead of this machine's clock.", nil, nil)
 	quotaUsedDesc    = prometheus.NewDesc("cloudshare_quota_used", "What this site uses of its quotas; `cloudshare quota` says what each counts.", []string{"quota"}, nil)
 	quotaLimitDesc   = prometheus.NewDesc("cloudshare_quota_limit", "How much this site may use by its quotas.", []string{"quota"}, nil)
@@ -38,7 +40,8 @@ var (
 func (c siteCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		readyDesc, leadKnownDesc, sitesDesc, votersDesc, queueDesc, siteCoresDesc,
-		quotaUsedDesc, quotaLimitDesc, handlerCoresDesc, comparedDesc, comparedAgeDesc, differsDesc, logTimeDesc,
+		quotaUsedDesc, quotaLimitDesc, handlerCoresDesc, comparedDesc, comparedAgeDesc, differsDesc, liarsDesc,
+		unsureDesc, logTimeDesc,
 	} {
 		out <- d
 	}
@@ -61,6 +64,8 @@ func (c siteCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(comparedDesc, float64(status.Compared.Entry))
 	gauge(comparedAgeDesc, status.Compared.Age.Seconds())
 	gauge(logTimeDesc, status.LogTimeAhead.Seconds())
+	gauge(liarsDesc, float64(len(status.Compared.Liars)))
+	gauge(unsureDesc, oneIf(status.Compared.Unsure != ""))
 	gauge(differsDesc, 0, status.Site) // from itself never: the metric is there from the start
 	for _, site := range status.Compared.With {
 		gauge(differsDesc, 0, site)

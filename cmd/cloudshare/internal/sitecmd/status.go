@@ -26,6 +26,9 @@ func statusCommand(a *cli.App) *cobra.Command {
 				cli.Row(w, "state hash", fmt.Sprintf("%s at entry %d", s.StateHash.Hash, s.StateHash.Index))
 			}
 			cli.Row(w, "compared", comparedText(s.Compared))
+			if s.Compared.Unsure != "" {
+				cli.Row(w, "  lends nothing", s.Compared.Unsure)
+			}
 			for _, u := range s.Unreached {
 				cli.Row(w, "not reached", fmt.Sprintf("by %s, at %s: %s", u.By, u.Address, u.Why))
 			}
@@ -74,6 +77,9 @@ func comparedText(c wire.Compared) string {
 	}
 	if len(c.Differs) > 0 {
 		text += "; DIFFERS from " + strings.Join(c.Differs, " ")
+	}
+	if len(c.Liars) > 0 {
+		text += "; two states were SIGNED by " + strings.Join(c.Liars, " ")
 	}
 	return text
 }

@@ -109,7 +109,7 @@ type timing struct {
 	slots                      int           // entries in flight
 	gather                     int           // commands that do not wait for the entry in flight
 	rest                       time.Duration // between an entry and the next one of reports only
-	spacing                    time.Duration // between two bundles to the leader
+	bundles                    int           // under way from a member to the leader
 	maxAppend                  int           // entries a raft RPC
 	snapshotEntries            uint64
 	snapshotBytes              int64
@@ -122,7 +122,7 @@ type timing struct {
 func (t timing) calls() relay.Timing {
 	return relay.Timing{
 		RPC: t.rpc, Reply: t.reply, Confirm: t.lease, Backoff: t.backoff, MaxBackoff: t.maxBackoff,
-		Slots: t.slots, Gather: t.gather, EntryBytes: 1 << 20, Rest: t.rest, Spacing: t.spacing,
+		Slots: t.slots, Gather: t.gather, EntryBytes: 1 << 20, Rest: t.rest, Bundles: t.bundles,
 		Quota: relay.DefaultQuota(),
 	}
 }
@@ -137,7 +137,7 @@ func timingOf(p Profile) timing {
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
 		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second,
 		slow: 4 * time.Second, turn: time.Hour, slots: 4, gather: 256, rest: 2 * time.Millisecond,
-		spacing: time.Millisecond, maxAppend: 64,
+		bundles: 1, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
 		compare: 5 * time.Second,
 	}
@@ -147,7 +147,7 @@ func timingOf(p Profile) timing {
 		t.stable, t.replace, t.enqueue, t.maxBackoff = 30*time.Second, time.Minute, 5*time.Second, time.Second
 		t.epochCheck = 30 * time.Second
 		t.slow = 10 * time.Second
-		t.spacing = 5 * time.Millisecond
+		t.bundles = 16
 		t.stall, t.hang, t.rest = 8*time.Second, 30*time.Second, 0 // calls gather for a round trip anyway
 		t.handshake, t.drain, t.slots, t.gather, t.maxAppend = 10*time.Second, 8*time.Second, 16, 1, 512
 	}

@@ -38,17 +38,20 @@ type link struct {
 
 	mu      sync.Mutex
 	dead    bool
-	queue   []*proposal          // not sent
-	sent    map[uint64]*proposal // no outcome yet
-	asks    []leaderQuestion     // questions not sent
+	queue   []*proposal         // not sent
+	sent    map[uint64]sentCall // no outcome yet
+	flying  int                 // bundles whose calls have none
+	asks    []leaderQuestion    // questions not sent
 	asked   map[uint64]chan answer
 	nextAsk uint64
 	// heard is when the leader last answered, or when it last owed nothing.
 	heard time.Time
+}
 
-	// The writer owns these: when it sent calls last, and what wakes it for the next ones.
-	last  time.Time
-	space alarm
+// sentCall is a call that was sent, in a bundle of which so many calls have no outcome.
+type sentCall struct {
+	*proposal
+	left *int
 }
 
 // leaderQuestion is a question to the leader.
@@ -118,7 +121,7 @@ func (f *forwarder) linkTo(to Peer) *link {
 	ctx, stop := context.WithCancel(f.ctx)
 	l := &link{
 		f: f, to: to, stop: stop, kick: make(chan struct{}, 1),
-		sent: map[uint64]*proposal{}, asked: map[uint64]chan answer{},
+		sent: map[uint64]sentCall{}, asked: map[uint64]chan answer{},
 	}
 	f.link = l
 	if f.ctx.Err() != nil {
@@ -192,7 +195,7 @@ func (l *link) settleRemaining() {
 	l.queue, l.sent, l.asked = nil, nil, nil
 	l.mu.Unlock()
 	for _, c := range sent {
-		l.f.outcome(c, Unknown, 0)
+		l.f.outcome(c.proposal, Unknown, 0)
 	}
 	l.f.reportOutcome(queue, Refused)
 	for _, ch := range asked {
@@ -262,13 +265,13 @@ func (l *link) take(now time.Time) (asks []leaderQuestion, bundle []*proposal) {
 		}
 	}
 	l.asks = l.asks[:0]
-	if n := l.bundleDue(now); n > 0 {
+	if n := l.bundleDue(); n > 0 {
 		bundle = l.queue[:n:n]
 		l.queue = append(l.queue[:0:0], l.queue[n:]...)
-		l.last = now
-	}
-	for _, c := range bundle {
-		l.sent[c.seq] = c
+		l.flying++
+		for _, c := range bundle {
+			l.sent[c.seq] = sentCall{c, &n}
+		}
 	}
 	if len(asks)+len(bundle) > 0 && l.heard.IsZero() {
 		l.heard = now
@@ -277,8 +280,8 @@ func (l *link) take(now time.Time) (asks []leaderQuestion, bundle []*proposal) {
 }
 
 // bundleDue returns how many of the waiting calls go to the leader now, as one bundle. Every member verifies each
-// bundle, so few calls wait a little for others behind a bundle that was just sent. REQUIRES: l.mu held.
-func (l *link) bundleDue(now time.Time) (n int) {
+// bundle, so few calls wait for those under way, and share the next one. REQUIRES: l.mu held.
+func (l *link) bundleDue() (n int) {
 	size, commands := 0, 0
 	for ; n < min(len(l.queue), frameMaxCalls); n++ {
 		c := l.queue[n]
@@ -288,8 +291,7 @@ func (l *link) bundleDue(now time.Time) (n int) {
 		size += c.bytes
 		commands += len(c.cmds)
 	}
-	if left := l.f.t.Spacing - now.Sub(l.last); n > 0 && left > 0 && commands < l.f.t.Gather {
-		l.space.set(left, l.kick)
+	if l.f.t.Bundles > 0 && l.flying >= l.f.t.Bundles && commands < l.f.t.Gather {
 		return 0
 	}
 	return n
@@ -328,10 +330,18 @@ func (l *link) settleDone(all []doneCall) {
 	l.mu.Lock()
 	l.heard = time.Now()
 	for i, d := range all {
-		calls[i] = l.sent[d.seq]
+		c, known := l.sent[d.seq]
+		if !known {
+			continue
+		}
+		calls[i] = c.proposal
 		delete(l.sent, d.seq)
+		if *c.left--; *c.left == 0 {
+			l.flying--
+		}
 	}
 	l.mu.Unlock()
+	coord.Signal(l.kick) // what has waited may go
 	for i, d := range all {
 		if calls[i] != nil {
 			l.f.outcome(calls[i], min(d.outcome, rejected), d.index)

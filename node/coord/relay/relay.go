@@ -74,7 +74,7 @@ type Timing struct {
 	Backoff, MaxBackoff time.Duration // between attempts of a call
 	Slots               int           // entries in flight
 	Gather              int           // commands that do not wait for the entry in flight
-	Spacing             time.Duration // between two bundles to the leader, unless Gather commands wait; 0 = none
+	Bundles             int           // under way to the leader at once, unless Gather commands wait; 0 = any number
 	EntryBytes          int           // beyond them no further call joins an entry
 	Rest                time.Duration // after an entry, before one with nothing but reports; 0 = none
 	Quota               Quota         // of one site

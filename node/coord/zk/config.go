@@ -157,7 +157,7 @@ func timingOf(p Profile) timing {
 		Timing: relay.Timing{
 			RPC: 2 * time.Second, Reply: 5 * time.Second, Confirm: 2 * time.Second,
 			Backoff: 5 * time.Millisecond, MaxBackoff: 250 * time.Millisecond,
-			Slots: 8, Gather: 64, EntryBytes: 512 << 10, Spacing: time.Millisecond, Quota: relay.DefaultQuota(),
+			Slots: 8, Gather: 64, EntryBytes: 512 << 10, Bundles: 1, Quota: relay.DefaultQuota(),
 		},
 		handshake: 3 * time.Second, open: 15 * time.Second, tick: time.Second, poll: time.Second,
 		drain:           2 * time.Second,
@@ -166,7 +166,7 @@ func timingOf(p Profile) timing {
 	}
 	if p == WAN {
 		t.RPC, t.Reply, t.Confirm, t.MaxBackoff = 10*time.Second, 30*time.Second, 10*time.Second, time.Second
-		t.Spacing = 5 * time.Millisecond
+		t.Bundles = 16
 		t.Slots, t.Gather, t.handshake, t.open = 16, 1, 10*time.Second, time.Minute
 	}
 	return t

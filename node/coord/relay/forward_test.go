@@ -1,0 +1,78 @@
+package relay
+
+import (
+	"testing"
+	"time"
+)
+
+// linkOf returns a link of a member on a LAN, with so many calls of one command that wait.
+func linkOf(calls, bundles int) *link {
+	f := &forwarder{t: Timing{Bundles: bundles, Gather: 256}, outcome: func(*proposal, Outcome, uint64) {}}
+	l := &link{f: f, kick: make(chan struct{}, 1), sent: map[uint64]sentCall{}}
+	l.wait(1, calls)
+	return l
+}
+
+// wait adds calls from a number on.
+func (l *link) wait(from, calls int) {
+	for i := range calls {
+		l.queue = append(l.queue, &proposal{seq: uint64(from + i), cmds: [][]byte{make([]byte, 100)}, bytes: 100})
+	}
+}
+
+func (l *link) takes() int {
+	_, bundle := l.take(time.Now())
+	return len(bundle)
+}
+
+// Calls that come while a bundle is under way share the next one, which goes when the last of the first has its
+// outcome; many do not wait, and neither do those of a WAN.
+func TestCallsShareBundles(t *testing.T) {
+	l := linkOf(2, 1)
+	if n := l.takes(); n != 2 {
+		t.Fatalf("%d calls went at first", n)
+	}
+	l.wait(3, 5)
+	if n := l.takes(); n != 0 {
+		t.Errorf("%d calls went beside a bundle under way", n)
+	}
+	l.settleDone([]doneCall{{seq: 1}, {seq: 99}})
+	if n := l.takes(); n != 0 {
+		t.Errorf("%d calls went while one of the bundle has no outcome", n)
+	}
+	l.settleDone([]doneCall{{seq: 2}, {seq: 2}})
+	if n := l.takes(); n != 5 {
+		t.Errorf("%d calls went behind the bundle", n)
+	}
+	l.wait(10, 256)
+	if n := l.takes(); n != 256 {
+		t.Errorf("%d of many calls went", n)
+	}
+	if wan := linkOf(1, 16); wan.takes() != 1 {
+		t.Error("the first call waits")
+	} else if wan.wait(2, 1); wan.takes() != 1 {
+		t.Error("a second bundle waits for the first over a WAN")
+	}
+}
+
+// A bundle of several calls has at most 1024 commands and 64 KiB; a call that is larger is alone.
+func TestBundlesAreBounded(t *testing.T) {
+	l := linkOf(3000, 0)
+	if n := l.takes(); n != bundleSoftSize/100 {
+		t.Errorf("%d calls of 100 bytes in a bundle", n)
+	}
+	l = linkOf(0, 0)
+	for i := range 2000 {
+		l.queue = append(l.queue, &proposal{seq: uint64(i), cmds: [][]byte{{0}}, bytes: 1})
+	}
+	if n := l.takes(); n != bundleSoftCommands {
+		t.Errorf("%d commands in a bundle", n)
+	}
+	l = linkOf(0, 0)
+	for i := range 2 {
+		l.queue = append(l.queue, &proposal{seq: uint64(i), cmds: make([][]byte, 4096), bytes: 1 << 20})
+	}
+	if n := l.takes(); n != 1 {
+		t.Errorf("%d large calls in a bundle", n)
+	}
+}

@@ -43,7 +43,8 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	results := make([]command.Result, len(b.Commands))
 	by := authors{bundles: b.Bundles}
 	for i := range b.Commands {
-		results[i] = s.execute(by.next(), &b.Commands[i], b)
+		by.next()
+		results[i] = s.execute(&by, &b.Commands[i], b)
 		s.steps.ended(b.Commands[i].Body.Kind())
 	}
 	s.countMotions()
@@ -125,12 +126,12 @@ func (s *clock) advanceTerm(term uint64) {
 	}
 }
 
-// execute returns a command's result: the recorded one for a repeat, otherwise that of executing it. by is the bundle
-// in which it stands, nil: in none. What is not its site's word leaves no trace.
-func (s *State) execute(by *command.Bundle, c *command.Command, of *command.Batch) command.Result {
-	code := s.authorize(by, c)
-	if c.Validate() != nil || !s.allows(c.Body.Kind()) {
-		code = command.OutOfRange
+// execute returns a command's result: the recorded one for a repeat, otherwise that of executing it. by stands at the
+// bundle that it is in. What is not its site's word leaves no trace.
+func (s *State) execute(by *authors, c *command.Command, of *command.Batch) command.Result {
+	code := command.OutOfRange
+	if c.Validate() == nil && s.allows(c.Body.Kind()) {
+		code = s.authorize(by, c)
 	}
 	if code != command.OK {
 		return command.Result{Code: code, Index: s.index}

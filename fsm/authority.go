@@ -20,30 +20,27 @@ import (
 //	SetParams, Forget of others        nobody: the electors, by a motion
 //	Recover                            no log: only the tool that begins an epoch
 //
-// The keys are those of the state at the bundle's first command. So it is decided alike everywhere, whoever ordered
-// the entry and whatever was verified before.
+// A bundle is judged once, by the key that its site has at the bundle's first command. So it is decided alike
+// everywhere, whoever ordered the entry and whatever was verified before.
 
 // authors walks through the bundles of a batch.
 type authors struct {
 	bundles []command.Bundle
 	done    int // commands of bundles[0]
+	judged  bool
+	code    command.Code // what bundles[0] was judged, if judged
 }
 
-// next returns the bundle of the next command, nil: none.
-func (a *authors) next() *command.Bundle {
-	if len(a.bundles) == 0 {
-		return nil
-	}
-	if a.done == a.bundles[0].Commands {
-		a.bundles, a.done = a.bundles[1:], 0
-		return a.next()
+// next goes on to the bundle of the next command.
+func (a *authors) next() {
+	if len(a.bundles) > 0 && a.done == a.bundles[0].Commands {
+		*a = authors{bundles: a.bundles[1:]}
 	}
 	a.done++
-	return &a.bundles[0]
 }
 
-// authorize says whether a command is its site's word, by the bundle in which it stands.
-func (s *fleet) authorize(by *command.Bundle, c *command.Command) command.Code {
+// authorize says whether the next command is its site's word, by the bundle in which it stands.
+func (s *fleet) authorize(by *authors, c *command.Command) command.Code {
 	g, isGenesis := c.Body.(*command.Genesis)
 	switch {
 	case s.founded == 0 && !isGenesis:
@@ -52,19 +49,24 @@ func (s *fleet) authorize(by *command.Bundle, c *command.Command) command.Code {
 		return command.OK // there is no roster, or it will not be one
 	case c.Body.Kind() == command.KindRecover:
 		return command.OK // nobody can sign for those who lost their quorum; see recover
-	case by == nil || by.Site != c.ID.Site:
+	case len(by.bundles) == 0 || by.bundles[0].Site != c.ID.Site:
 		return command.NotSigned
-	case s.founded == 0:
-		return signedBy(by, g.Federation, g.Founder)
+	case !by.judged:
+		by.judged, by.code = true, s.judge(&by.bundles[0], g)
 	}
-	m, known := s.roster.Member(by.Site)
-	if !known {
-		return command.NotMember
-	}
-	return signedBy(by, s.federation, m.Key)
+	return by.code
 }
 
-func signedBy(b *command.Bundle, federation [16]byte, key signature.Key) command.Code {
+// judge says whether a bundle is its site's: by the founder's key if it founds the federation, else by the roster's.
+func (s *fleet) judge(b *command.Bundle, g *command.Genesis) command.Code {
+	federation, key := s.federation, signature.Key{}
+	if s.founded == 0 {
+		federation, key = g.Federation, g.Founder
+	} else if m, known := s.roster.Member(b.Site); known {
+		key = m.Key
+	} else {
+		return command.NotMember
+	}
 	if !b.IsBy(federation, key) {
 		return command.NotSigned
 	}
@@ -73,8 +75,11 @@ func signedBy(b *command.Bundle, federation [16]byte, key signature.Key) command
 
 // lead executes a Lead: the first one of a term says who leads it. Only who orders entries of a term can have one
 // ordered before the leader's own, which stands in the term's first entry.
-func (s *clock) lead(site string, c *command.Lead) command.Code {
+func (s *fleet) lead(site string, c *command.Lead) command.Code {
+	m, _ := s.roster.Member(site)
 	switch {
+	case m.Banned:
+		return command.Banned
 	case c.Term != s.term:
 		return command.OldTerm
 	case s.leader == "":

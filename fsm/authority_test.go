@@ -190,3 +190,59 @@ func TestKeysChangeWithinAnEntry(t *testing.T) {
 		t.Errorf("%v %v", r, err)
 	}
 }
+
+// A site that replaces its key in a bundle has the commands behind that executed: what it signed it has said. One that
+// was signed with the former key and comes later is refused whole, at the cost of one look at its signature.
+func TestKeysChangeWithinABundle(t *testing.T) {
+	w := newFounded(t, "a", "b")
+	cmds := []command.Command{w.cmd("b", w.rekeying("b", "b2", "", "b"))}
+	for range 4 {
+		cmds = append(cmds, w.cmd("b", &command.Started{}))
+	}
+	r, err := w.s.Apply(w.batchBy("b", cmds...))
+	for i := range r {
+		if r[i].Code != command.OK {
+			t.Errorf("command %d: %v", i, r[i].Code)
+		}
+	}
+	late := []command.Command{w.cmd("b", &command.Started{}), w.cmd("b", &command.Started{})}
+	r, err = w.s.Apply(w.batchBy("b", late...))
+	if err != nil || r[0].Code != command.NotSigned || r[1].Code != command.NotSigned {
+		t.Errorf("with the former key: %v, %v", r, err)
+	}
+	r, err = w.s.Apply(w.batchBy("b2", late...))
+	if err != nil || r[0].Code != command.OK || r[1].Code != command.OK {
+		t.Errorf("with the new key: %v, %v", r, err)
+	}
+}
+
+// A large bundle that is not its site's is verified once, not for each of its commands: that would hold up every
+// replica for minutes.
+func TestBadBundlesAreVerifiedOnce(t *testing.T) {
+	w := newFounded(t, "a", "b")
+	var cmds []command.Command
+	for range 2000 {
+		cmds = append(cmds, w.cmd("b", &command.Started{}))
+	}
+	batch := w.batchBy("thief", cmds...)
+	by := authors{bundles: batch.Bundles}
+	for i := range cmds {
+		by.next()
+		if code := w.s.authorize(&by, &cmds[i]); code != command.NotSigned {
+			t.Fatalf("command %d: %v", i, code)
+		}
+		by.bundles[0].Proven([16]byte{7}, w.public("b")) // were it asked again, it would be b's
+	}
+}
+
+// A banned site leads no term.
+func TestBannedSitesDoNotLead(t *testing.T) {
+	w := newFounded(t, "a", "b", "c")
+	w.must("a", &command.Motion{What: command.MotionBan, Site: "c"})
+	w.must("b", &command.Motion{What: command.MotionBan, Site: "c"})
+	w.term++
+	lead := command.Command{ID: command.ID{Site: "c"}, Body: &command.Lead{Term: w.term}}
+	if r := w.apply(lead)[0]; r.Code != command.Banned || w.s.Leader() != "" {
+		t.Errorf("%v, the leader is %q", r.Code, w.s.Leader())
+	}
+}

@@ -204,7 +204,8 @@ func (s *State) oracle(t *rapid.T, b *command.Batch) (live string, results []com
 	c.expire()
 	by := authors{bundles: b.Bundles}
 	for i := range b.Commands {
-		results = append(results, c.execute(by.next(), &b.Commands[i], b))
+		by.next()
+		results = append(results, c.execute(&by, &b.Commands[i], b))
 	}
 	c.beginWaits()
 	c.flushWaits(false)

@@ -159,7 +159,7 @@ func (m *model) expectQuotas(b *command.Batch) {
 		x := s.byName[c.ID.Site]
 		if !ok || x == nil || c.ID.Seq <= x.floor ||
 			slices.ContainsFunc(x.window, func(a answer) bool { return a.seq == c.ID.Seq }) {
-			s.execute(nil, c, b)
+			s.execute(&authors{}, c, b)
 			continue
 		}
 		n, settled := s.tally(x), max(x.settled, sub.Settled)
@@ -172,7 +172,7 @@ func (m *model) expectQuotas(b *command.Batch) {
 		for k := range sub.Jobs {
 			want[k] = s.oracleCode(n, settled, &sub.Jobs[k])
 		}
-		r := s.execute(nil, c, b)
+		r := s.execute(&authors{}, c, b)
 		got := r.Jobs
 		if got == nil {
 			got = make([]command.Code, len(sub.Jobs))

@@ -29,7 +29,7 @@ type Bundle struct {
 
 	// Signed is what is signed. It is not encoded: it is the encodings of the commands.
 	Signed []byte
-	// proven is the key by which the signature was found right, for proofOf. Invariant: nothing else sets it.
+	// proven is for whom the signature was found right. Invariant: only IsBy and Proven set it.
 	proven proof
 }
 
@@ -78,19 +78,20 @@ const minBundle = 2 + len(signature.Signature{})
 
 // bundles reads the table of bundles; ends are where the batch's commands end, and start where the first begins.
 func (r *reader) bundles(start int, ends []int) []Bundle {
-	n, at, from := 0, 0, start
+	n, from := 0, start
 	all := list(r, "bundles", MaxBundles, minBundle, func(r *reader, b *Bundle) {
 		b.Site, b.Commands = r.site(), int(r.uint("bundle's commands", math.MaxInt32))
 		r.fixed("signature", b.Signature[:])
-		switch at = n + b.Commands; {
+		switch {
 		case r.err != nil:
-		case b.Commands == 0 || at > len(ends):
+		case b.Commands == 0 || b.Commands > len(ends)-n:
 			r.fail(nil, "a bundle of %d commands, %d are left", b.Commands, len(ends)-n)
 		case !ValidSite(b.Site):
 			r.fail(nil, "bundle's site %.80q is no site name", b.Site)
 		default:
-			b.Signed = r.data[from:ends[at-1]:ends[at-1]]
-			n, from = at, ends[at-1]
+			n += b.Commands
+			b.Signed = r.data[from:ends[n-1]:ends[n-1]]
+			from = ends[n-1]
 		}
 	})
 	if r.err == nil && len(all) > 0 && n != len(ends) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +90,7 @@ func TestBundlesCoverTheCommands(t *testing.T) {
 		{"fewer", []Bundle{{Site: "a", Commands: 1}}, "2 commands, 1 in bundles"},
 		{"more", []Bundle{{Site: "a", Commands: 3}}, "a bundle of 3 commands, 2 are left"},
 		{"more in the second", []Bundle{{Site: "a", Commands: 1}, {Site: "b", Commands: 2}}, "a bundle of 2 commands, 1 are left"},
+		{"so many that the sum is none", []Bundle{{Site: "a", Commands: 1}, {Site: "b", Commands: math.MaxInt32}}, "2147483647 commands, 1 are left"},
 		{"none", []Bundle{{Site: "a", Commands: 2}, {Site: "b"}}, "a bundle of 0 commands"},
 		{"no site", []Bundle{{Commands: 2}}, "no site name"},
 		{"too many", make([]Bundle, MaxBundles+1), "bundles 1025 is more than 1024"},

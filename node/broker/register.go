@@ -47,6 +47,10 @@ func newRegistrar(p *process, cfg *Config, c *contact) *registrar {
 	}
 }
 
+// maxOvertaken is how many registrations of processes before this one, which were on their way when they ended, may
+// be executed before this one's.
+const maxOvertaken = 3
+
 // register founds the federation if nobody has, and presents this broker. The
 // log retries inside, so it returns early only when the broker stops.
 func (g *registrar) register(held, lost []command.AttemptRef) {
@@ -70,6 +74,14 @@ func (g *registrar) register(held, lost []command.AttemptRef) {
 			boot = uuid.New() // a repeat would be answered as before
 			result, ok = g.present(boot, held, lost)
 		}
+	}
+	for try := 0; ok && result.Code == command.OldIncarnation && try < maxOvertaken; try++ {
+		if err := g.catchUp(); err != nil {
+			g.endUnless(err)
+			return
+		}
+		boot = uuid.New()
+		result, ok = g.present(boot, held, lost)
 	}
 	if !ok {
 		return

@@ -23,25 +23,58 @@ var (
 // Proofs implements coord.Proving.
 func (r *Replica) Proofs() *coord.Proofs { return r.proofs }
 
-// maxAhead bounds the bytes of entries whose bundles are verified ahead: more wait for Apply.
-const maxAhead = 4 << 20
+// Bounds of what waits to be verified ahead: more is left for Apply.
+const (
+	maxAhead      = 256
+	maxAheadBytes = 4 << 20
+)
 
-// ahead is what is verified ahead now.
-type ahead struct{ bytes atomic.Int64 }
+// ahead verifies the bundles of entries that are on their way, one entry after the other. The zero value is ready for
+// use; its goroutine ends when nothing waits.
+type ahead struct {
+	mu      sync.Mutex
+	entries [][]byte
+	bytes   int // of entries
+	running bool
+}
 
 // Prepare implements coord.Preparing.
 func (r *Replica) Prepare(entry []byte) {
-	size := int64(len(entry))
-	if r.ahead.bytes.Add(size) > maxAhead {
-		r.ahead.bytes.Add(-size)
+	a := &r.ahead
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.entries) == maxAhead || a.bytes+len(entry) > maxAheadBytes {
 		return
 	}
-	go func() {
-		defer r.ahead.bytes.Add(-size)
+	a.entries = append(a.entries, entry)
+	a.bytes += len(entry)
+	if !a.running {
+		a.running = true
+		go r.proveAhead()
+	}
+}
+
+// proveAhead verifies what waits.
+func (r *Replica) proveAhead() {
+	for entry := r.ahead.next(); entry != nil; entry = r.ahead.next() {
 		if bundles, err := command.Bundles(entry); err == nil {
 			r.prove(bundles)
 		}
-	}()
+	}
+}
+
+// next takes the first entry that waits, nil: none does.
+func (a *ahead) next() []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.entries) == 0 {
+		a.running = false
+		return nil
+	}
+	entry := a.entries[0]
+	a.entries = a.entries[1:]
+	a.bytes -= len(entry)
+	return entry
 }
 
 // prove verifies bundles by the keys that their sites have now, as far as that is not known already. What is not

@@ -27,7 +27,11 @@ func (s *session) checkCommands(it *item) (ok bool, are traits) {
 		are.reports = are.reports && isReport(c.Body.Kind())
 		are.since = max(are.since, c.Body.Kind().Since())
 	}
-	return s.c.by == nil || s.c.by.isBy(it.signed), are
+	ok = s.c.by == nil || s.c.by.isBy(it.signed)
+	if !ok {
+		s.unsigned++
+	}
+	return ok, are
 }
 
 // version is the apply version in force, as far as this member has applied the log.

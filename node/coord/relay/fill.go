@@ -118,7 +118,13 @@ func (q *callQueue) visit(now time.Duration, l *lane, e *entryCalls) (full bool)
 			l.pop()
 		}
 	}
-	l.charge(&q.quota, now, e.commands-before.commands, e.bytes-before.bytes)
+	commands := e.commands - before.commands
+	for i := len(before.items); i < len(e.items); i++ {
+		if e.items[i].signed != nil {
+			commands += bundleCharges
+		}
+	}
+	l.charge(&q.quota, now, commands, e.bytes-before.bytes)
 	if l.load.calls > 0 && l.freeAt(&q.quota) > now {
 		q.load.removeAll(l.load)
 		q.hold(now, l)

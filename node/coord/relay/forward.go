@@ -231,7 +231,7 @@ func (l *link) write(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// next encodes what waits, marked as sent, into one or more frames.
+// next encodes the questions that wait, and one bundle, marked as sent.
 func (l *link) next(b []byte) (frames []byte, calls int) {
 	asks, bundle := l.take(time.Now())
 	for _, a := range asks {
@@ -279,19 +279,23 @@ func (l *link) take(now time.Time) (asks []leaderQuestion, bundle []*proposal) {
 	return asks, bundle
 }
 
+// manyCommands do not wait for the bundle under way.
+const manyCommands = 256
+
 // bundleDue returns how many of the waiting calls go to the leader now, as one bundle. Every member verifies each
 // bundle, so few calls wait for those under way, and share the next one. REQUIRES: l.mu held.
 func (l *link) bundleDue() (n int) {
 	size, commands := 0, 0
 	for ; n < min(len(l.queue), frameMaxCalls); n++ {
 		c := l.queue[n]
-		if n > 0 && (commands+len(c.cmds) > bundleSoftCommands || size+c.bytes > bundleSoftSize) {
+		if n > 0 && (commands+len(c.cmds) > bundleSoftCommands || size+c.bytes > bundleSoftSize ||
+			c.alone || l.queue[0].alone) {
 			return n
 		}
 		size += c.bytes
 		commands += len(c.cmds)
 	}
-	if l.f.t.Bundles > 0 && l.flying >= l.f.t.Bundles && commands < l.f.t.Gather {
+	if l.f.t.Bundles > 0 && l.flying >= l.f.t.Bundles && commands < manyCommands {
 		return 0
 	}
 	return n

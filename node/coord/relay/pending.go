@@ -49,6 +49,8 @@ type proposal struct {
 	// judgement: it holds what only a leader's own broker says. At the leader it goes
 	// before all other calls.
 	judgement bool
+	// alone: a leader has rejected a bundle with it. It goes in one of its own, for others may be well.
+	alone bool
 
 	done    chan struct{} // closed under pending.mu when settled
 	settled bool
@@ -203,6 +205,7 @@ func (p *pending) recordOutcome(c *proposal, o Outcome, index uint64) (live bool
 	case Refused, rejected:
 		a.refused = true
 	}
+	c.alone = c.alone || o == rejected
 	p.free(c)
 	return p.calls[c.seq] == c
 }
@@ -246,9 +249,9 @@ func (p *pending) unqueue(c *proposal) {
 	}
 }
 
-// apply settles those of an entry's calls that are ours, by the batch and its results. again are those that were not
-// taken for ours.
-func (p *pending) apply(calls []call, batch []byte, results []command.Result) (again []*proposal) {
+// apply settles those of an entry's calls that are ours, by the batch and its results. unsigned are those that
+// were not taken for ours.
+func (p *pending) apply(calls []call, batch []byte, results []command.Result) (unsigned []*proposal) {
 	at := 0
 	var cmds [][]byte // of the batch
 	p.mu.Lock()
@@ -263,16 +266,18 @@ func (p *pending) apply(calls []call, batch []byte, results []command.Result) (a
 			switch {
 			case end > len(cmds) || !slices.EqualFunc(own.cmds, cmds[at:end], bytes.Equal):
 				// a leader has put other ones here
-			case results[at].Code == command.NotSigned:
-				again = append(again, own)
+			case slices.ContainsFunc(results[at:end], isNotSigned):
+				unsigned = append(unsigned, own)
 			default:
 				p.settleCall(own, slices.Clone(results[at:end]), nil)
 			}
 		}
 		at = end
 	}
-	return again
+	return unsigned
 }
+
+func isNotSigned(r command.Result) bool { return r.Code == command.NotSigned }
 
 // restored settles the calls that a snapshot up to a raft index has executed.
 // Those that were ordered below it and cannot be found in the state (a

@@ -81,8 +81,8 @@ func TestPendingApply(t *testing.T) {
 	}
 	refused := []command.Result{{}, {}, {Code: command.NotSigned}}
 	ours := []call{{origin: 2, commands: 2}, {origin: 1, seq: 1, commands: 1}}
-	if again := p.apply(ours, batch, refused); c.settled || len(again) != 1 {
-		t.Fatalf("a call that was not taken for ours: settled %v, %d to be sent again", c.settled, len(again))
+	if unsigned := p.apply(ours, batch, refused); c.settled || len(unsigned) != 1 {
+		t.Fatalf("a call that was not taken for ours: settled %v, %d unsigned", c.settled, len(unsigned))
 	}
 	p.apply([]call{{origin: 2, seq: 1, commands: 2}, {origin: 1, seq: 1, commands: 1}}, batch, results)
 	if !c.settled || c.results[0].Index != 3 {

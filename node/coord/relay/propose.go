@@ -134,7 +134,7 @@ func (c *Calls) dispatch() {
 	}
 	far := calls[:0:0]
 	for _, p := range calls {
-		if p.term != 0 {
+		if p.term != 0 || p.judgement { // the next leader judges for itself
 			c.outcome(p, Refused, 0)
 		} else {
 			far = append(far, p)
@@ -170,25 +170,12 @@ func (c *Calls) outcome(p *proposal, o Outcome, index uint64) {
 			c.settleFromSnapshot(p)
 		}
 	case o == rejected:
-		c.complain(p, "the leader cannot read it, or takes it for another site's: compare the versions of the brokers, and the keys (cloudshare members)")
+		c.complaints.add(rejectedCall, p)
 		c.resendLater(p)
-	case p.term != 0:
+	case p.term != 0, p.judgement && o == Refused:
 		c.pending.fail(p, func(a attempts) error { return fmt.Errorf("propose %s: %w", name(p.ids), a.class()) })
 	default:
 		c.resendLater(p)
-	}
-}
-
-// complain tells people, seldom, of a call that others do not take for this member's; it is tried again, since a
-// leader may have said so for reasons of its own, or the site's key has just been replaced.
-func (c *Calls) complain(p *proposal, why string) {
-	if c.cfg.Mux == nil {
-		return
-	}
-	c.complained.Lock()
-	defer c.complained.Unlock()
-	if c.reminder.Due(why, time.Now()) {
-		c.cfg.Mux.log.Warn().Str("call", name(p.ids)).Str("because", why).Msg("a command was refused, and is proposed again")
 	}
 }
 

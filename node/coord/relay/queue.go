@@ -11,9 +11,19 @@ import (
 const (
 	commandWeight = 256
 	turnWeight    = 16 << 10
+	// A bundle weighs a quarter of a turn at least, and counts to its site's quota as so many commands more: each
+	// replica verifies it for as long as it executes some dozens of them. So a site has at most some 2000 a second.
+	bundleWeight  = turnWeight / 4
+	bundleCharges = 128
 )
 
-func (it *item) weight() int { return max(it.bytes, commandWeight*it.commands) }
+func (it *item) weight() int {
+	w := max(it.bytes, commandWeight*it.commands)
+	if it.signed != nil {
+		w = max(w, bundleWeight)
+	}
+	return w
+}
 
 // callQueue holds the calls that wait at the leader, in a lane for each site, and
 // fills entries from them in turns (surplus round robin: a deficit round robin in

@@ -74,7 +74,7 @@ type Timing struct {
 	Backoff, MaxBackoff time.Duration // between attempts of a call
 	Slots               int           // entries in flight
 	Gather              int           // commands that do not wait for the entry in flight
-	Bundles             int           // under way to the leader at once, unless Gather commands wait; 0 = any number
+	Bundles             int           // under way to the leader at once, unless many commands wait; 0 = any number
 	EntryBytes          int           // beyond them no further call joins an entry
 	Rest                time.Duration // after an entry, before one with nothing but reports; 0 = none
 	Quota               Quota         // of one site
@@ -113,8 +113,7 @@ type Calls struct {
 
 	leadChange coord.Broadcast
 
-	complained sync.Mutex // guards reminder
-	reminder   Reminder
+	complaints complaints
 }
 
 // New returns the calls of a member of a group; they end with ctx. Commands are signed for the federation.
@@ -123,7 +122,6 @@ func New(ctx context.Context, cfg Config, federation, group [16]byte) *Calls {
 		cfg: cfg, t: cfg.Timing, ctx: ctx, pending: newPending(rand.Uint64()), budgets: newBudgets(),
 		by: newAuthor(&cfg, federation),
 	}
-	c.reminder.Every = RemindEvery
 	c.seq = newSequencer(cfg.Backend, c.by, cfg.Timing, cfg.Hooks, cfg.Ready)
 	c.forward = &forwarder{
 		ctx: ctx, dialer: cfg.Dialer, fed: group, by: c.by, origin: c.pending.origin, t: cfg.Timing, hooks: cfg.Hooks,
@@ -194,6 +192,9 @@ func (c *Calls) NextLead() <-chan struct{} { return c.leadChange.Wait() }
 // waits.
 func (c *Calls) Tick(now time.Time) {
 	c.forward.dropOverdueLink(now)
+	if c.cfg.Mux != nil {
+		c.complaints.tell(&c.cfg.Mux.log, now)
+	}
 	c.settleOrdered(c.cfg.Position.Now())
 	c.dispatch()
 }
@@ -236,11 +237,10 @@ func (c *Calls) Held() map[string]time.Duration {
 }
 
 // Applied settles those of an entry's calls that are this member's. Those whose commands are not where the header has
-// them are looked for later (Tick), and those that were not taken for this member's are sent again.
+// them, and those that were not taken for this member's, are sent again once they are known to be ordered and passed.
 func (c *Calls) Applied(h *Header, batch []byte, results []command.Result) {
 	for _, p := range c.pending.apply(h.calls, batch, results) {
-		c.complain(p, "it is not signed with the key that the federation knows of this site (cloudshare members), or the leader changed it")
-		c.resendLater(p)
+		c.complaints.add(unsignedCall, p) // its outcome, or Tick, has it sent again
 	}
 }
 

@@ -23,6 +23,7 @@ type session struct {
 	kick chan struct{}
 
 	calls, asked share // what it holds of the budgets
+	unsigned     int   // bundles that its site has not signed; read's
 
 	mu      sync.Mutex
 	done    []doneCall
@@ -91,6 +92,9 @@ func (s *session) handle(ctx context.Context, wg *sync.WaitGroup, b []byte) erro
 	return fmt.Errorf("%w: kind %d", errFrame, b[0])
 }
 
+// maxUnsigned is how many bundles of a connection may have wrong signatures: finding that out takes time.
+const maxUnsigned = 16
+
 // submitCalls submits the calls of a frame. All of it counts until they have an outcome, since their commands point
 // into it.
 func (s *session) submitCalls(ctx context.Context, b []byte) error {
@@ -117,6 +121,9 @@ func (s *session) submitCalls(ctx context.Context, b []byte) error {
 	switch {
 	case !ok:
 		it.done(rejected, 0)
+		if s.unsigned > maxUnsigned {
+			return fmt.Errorf("%w: %d bundles that are not signed by %s", errFrame, s.unsigned, s.site)
+		}
 	case are.since > command.FirstVersion && are.since > s.version(): // or this member does not know of it yet
 		it.done(Refused, 0)
 	default:

@@ -1,0 +1,48 @@
+package coord
+
+import (
+	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
+)
+
+// What was proven is remembered for its bytes, its signature, its federation and its key, and for nothing else; the
+// oldest are forgotten.
+func TestProofs(t *testing.T) {
+	federation, key := [16]byte{1}, signature.Key{2}
+	bundle := func(n int) command.Bundle { return command.Bundle{Signed: []byte{byte(n), byte(n >> 8)}} }
+	known := func(p *Proofs, n int) bool {
+		b := bundle(n)
+		return p.Recall(&b, federation, key)
+	}
+	p := &Proofs{}
+	for n := range maxProofs {
+		b := bundle(n)
+		p.Add(&b, federation, key)
+		p.Add(&b, federation, key)
+	}
+	other, signed := bundle(1), bundle(1)
+	signed.Signature[0] = 1
+	if p.Recall(&other, [16]byte{2}, key) || p.Recall(&other, federation, signature.Key{3}) ||
+		p.Recall(&signed, federation, key) || known(p, maxProofs) || known(nil, 1) {
+		t.Error("something else is taken for proven")
+	}
+	b := bundle(1)
+	if !p.Recall(&b, federation, key) || !b.IsBy(federation, key) || b.IsBy(federation, signature.Key{3}) {
+		t.Error("what is remembered is not noted on the bundle, or for more")
+	}
+	for n := maxProofs; n < maxProofs+10; n++ {
+		b := bundle(n)
+		p.Add(&b, federation, key)
+	}
+	for n, want := range map[int]bool{0: false, 9: false, 10: true, maxProofs - 1: true, maxProofs + 9: true} {
+		if known(p, n) != want {
+			t.Errorf("bundle %d of %d: known %v", n, maxProofs+10, !want)
+		}
+	}
+	if len(p.known) != maxProofs {
+		t.Errorf("%d are kept", len(p.known))
+	}
+	(*Proofs)(nil).Add(&other, federation, key)
+}

@@ -59,15 +59,17 @@ func (s *fleet) authorize(by *authors, c *command.Command) command.Code {
 
 // judge says whether a bundle is its site's: by the founder's key if it founds the federation, else by the roster's.
 func (s *fleet) judge(b *command.Bundle, g *command.Genesis) command.Code {
-	federation, key := s.federation, signature.Key{}
-	if s.founded == 0 {
-		federation, key = g.Federation, g.Founder
-	} else if m, known := s.roster.Member(b.Site); known {
-		key = m.Key
-	} else {
+	m, known := s.roster.Member(b.Site)
+	var right bool
+	switch {
+	case s.founded == 0:
+		right = b.IsBy(g.Federation, g.Founder)
+	case !known:
 		return command.NotMember
+	default:
+		right = b.IsBy(s.federation, m.Key)
 	}
-	if !b.IsBy(federation, key) {
+	if !right {
 		return command.NotSigned
 	}
 	return command.OK

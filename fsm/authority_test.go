@@ -200,6 +200,9 @@ func TestKeysChangeWithinABundle(t *testing.T) {
 		cmds = append(cmds, w.cmd("b", &command.Started{}))
 	}
 	r, err := w.s.Apply(w.batchBy("b", cmds...))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range r {
 		if r[i].Code != command.OK {
 			t.Errorf("command %d: %v", i, r[i].Code)

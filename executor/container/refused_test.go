@@ -48,12 +48,12 @@ func refusing(t *testing.T) (h *Handler, words *atomic.Value) {
 }
 
 // launchOf starts a container for a task of an owner, and returns what the status says of disks then.
-func launchOf(h *Handler, owner string) (error, string) {
+func launchOf(h *Handler, owner string) (io string, err error) {
 	w := h.newWork(attempts.NewAttempt(executor.Task{ID: executor.ID{Job: "site-1.9"}, Owner: owner}))
 	defer w.abort(nil)
-	err := h.launch(w, executor.ImageName{}, box.Order{})
-	_, io, _ := strings.Cut(h.Status(), "; other sites' tasks have no network")
-	return err, io
+	err = h.launch(w, executor.ImageName{}, box.Order{})
+	_, io, _ = strings.Cut(h.Status(), "; other sites' tasks have no network")
+	return io, err
 }
 
 // TestRefusedBoundsAreSaid: where the engine refuses the bounds of disks, the status claims no bound, but says what was
@@ -77,7 +77,7 @@ func TestRefusedBoundsAreSaid(t *testing.T) {
 		{"", "site-1", []string{holds}},
 	} {
 		words.Store(step.refusal)
-		err, io := launchOf(h, step.owner)
+		io, err := launchOf(h, step.owner)
 		if (err != nil) != (step.refusal != "") {
 			t.Errorf("%+v: %v", step, err)
 		}

@@ -21,7 +21,7 @@ func (b *Broker) judgeLoss(until int64) {
 	if lead == "" { // a federation without a roster: nobody has to say who leads
 		lead = b.cfg.Log.Status().Lead
 	}
-	b.cfg.Logger.Error().Str("lead", lead).Uint64("term", term).Dur("valid_for", left).
+	b.cfg.Logger.Error().Str("lead", lead).Uint64("term", term).Str("valid_for", left.Round(time.Millisecond).String()).
 		Msg("this site was declared lost while its lease was valid: the leader breaks the rules, or this machine's " +
 			"clock stood; see \"A loss that was unjust\" in cloudshare guide operator")
 }

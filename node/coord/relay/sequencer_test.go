@@ -17,9 +17,10 @@ func (q *quick) Orders() (term uint64, ok bool) { return 1, true }
 
 func (q *quick) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
 	q.sent = append(q.sent, time.Now())
+	index := uint64(len(q.sent))
 	return func() (Outcome, uint64) {
 		<-time.After(time.Millisecond / 2) // in a bubble: the entry's way
-		return Ordered, uint64(len(q.sent))
+		return Ordered, index
 	}
 }
 

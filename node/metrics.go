@@ -14,6 +14,7 @@ type Metrics struct {
 	Publishing         int // jobs on their way to the state, without those that are held
 	Keys               int
 	Dying              int     // attempts of the federation that are lost and may still live
+	UnjustLosses       uint64  // of this site, by leaders, since the broker's start
 	PendingWork        int     // what the last entry applied has left for the next ones
 	Declined, Lost     []Tally // since the broker's start
 	// Troubled counts, by handler, the machines that could not start tasks and have

@@ -101,7 +101,8 @@ type Broker struct {
 	journal    *journalWatch
 	estimates  *estimateKeeper
 	logTime    logTime
-	leaseUntil atomic.Int64 // CLOCK_BOOTTIME, as last granted
+	losses     atomic.Uint64 // unjust ones, see judgeLoss
+	leaseUntil atomic.Int64  // CLOCK_BOOTTIME, as last granted
 	created    time.Time
 
 	stopMu   sync.Mutex

@@ -42,6 +42,7 @@ type testSite struct {
 	disk    node.Disk
 	key     *identity.Key // of a federation with a roster; else nil
 	wrap    func(coord.Log) coord.Log
+	logger  *zerolog.Logger // nil: the test's
 }
 
 func startSites(t *testing.T, cores ...int64) []*testSite {
@@ -78,6 +79,10 @@ func (s *testSite) open(t *testing.T) {
 	if err = s.journal.Identify(s.name, id, true); err != nil {
 		t.Fatal(err)
 	}
+	logger := zerolog.New(zerolog.NewTestWriter(t))
+	if s.logger != nil {
+		logger = *s.logger
+	}
 	replica := replica.NewReplica()
 	if s.log, err = s.group.Open(s.name, replica); err != nil {
 		t.Fatal(err)
@@ -93,7 +98,7 @@ func (s *testSite) open(t *testing.T) {
 			Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(),
 			Params: command.DefaultParams(), Founder: founder,
 		},
-		Logger: zerolog.New(zerolog.NewTestWriter(t)),
+		Logger: logger,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -159,6 +159,9 @@ func (b *Broker) performNow(fx *core.Effects) {
 	var ready []command.Command
 	ready, fx.Propose = splitReady(fx.Propose)
 	b.proposer.proposeAll(ready)
+	if fx.LostBefore != 0 {
+		b.judgeLoss(fx.LostBefore)
+	}
 	if fx.Register != nil {
 		b.goroutine(func() { b.registrar.register(fx.Register.Held, fx.Register.Lost) })
 	}

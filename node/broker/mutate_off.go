@@ -5,6 +5,7 @@ package broker
 import (
 	"time"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/core"
 )
 
@@ -13,3 +14,6 @@ func (k *committer) syncLater([]*core.Effects) {}
 
 // wallClock returns the machine's.
 func wallClock() time.Time { return time.Now() }
+
+// judgeWrongly is a hook of test/attacks: there the leader is hostile.
+func judgeWrongly(string, []fsm.SiteView, *core.Verdicts) {}

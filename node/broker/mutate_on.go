@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/internal/mutate"
 )
@@ -39,4 +41,24 @@ func wallClock() time.Time {
 		return time.Now()
 	}
 	return time.Now().Add(wallStep)
+}
+
+// wronged are those whose loss judgeWrongly has declared; only the leader's watch uses it.
+var wronged = map[coord.Renewal]bool{}
+
+// judgeWrongly has a hostile leader declare sites lost that have leases, each incarnation once.
+func judgeWrongly(self string, sites []fsm.SiteView, v *core.Verdicts) {
+	victim, on := mutate.Hostile(self, "leader-loses")
+	if !on || v.Term == 0 {
+		return
+	}
+	for i := range sites {
+		r := coord.Renewal{Site: sites[i].ID, Incarnation: sites[i].Incarnation}
+		if r.Site == self || victim != "" && victim != r.Site || sites[i].State != fsm.Alive || wronged[r] {
+			continue
+		}
+		wronged[r] = true
+		v.Lost = append(v.Lost, r)
+		mutate.Did("leader-loses", len(wronged))
+	}
 }

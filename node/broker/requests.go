@@ -197,6 +197,7 @@ func (b *Broker) Metrics(ctx context.Context) node.Metrics {
 		JournalSyncSeconds: float64(b.committer.counters.syncNanos.Load()) / 1e9,
 		Index:              b.Index(),
 		FreeBytes:          b.disk.FreeBytes(),
+		UnjustLosses:       b.losses.Load(),
 	}
 	if l, ok := b.cfg.Log.(coord.Measured); ok {
 		m.Log = l.Figures()

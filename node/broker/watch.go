@@ -76,7 +76,9 @@ func (x *leaderWatch) watchFitnessAndLeases() {
 	if generation != 0 {
 		x.makeGossipKey(st.Term, generation)
 	}
-	x.judge(x.leases.JudgeSites(sites, node.TimingOf(params, 0), x.hints.Absent))
+	verdicts := x.leases.JudgeSites(sites, node.TimingOf(params, 0), x.hints.Absent)
+	judgeWrongly(x.site, sites, &verdicts)
+	x.judge(verdicts)
 }
 
 // makeGossipKey has another key of gossip ordered. It is proposed again at each look until it is there.

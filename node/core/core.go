@@ -70,6 +70,7 @@ type Core struct {
 	// unstopped: a handler failed to stop an attempt; looked at again with a tick.
 	unstopped bool
 	lease     lease
+	standing  standing
 	bounds    bounds.Book
 	reports   reports.Book
 
@@ -219,7 +220,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	c.pubs.Journal(c.Alone(), fx)
 	c.home.FlushEvents(fx)
 	if c.incarnation != 0 {
-		c.checkExpelled(s)
+		c.checkExpelled(s, fx)
 	}
 	if c.incarnation == 0 {
 		c.expel(s, fx)

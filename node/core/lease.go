@@ -13,10 +13,15 @@ package core
 // and no task that the state hands to another site still runs here. What holds
 // the site to it is not this process but the supervisors: they have the fence
 // as an absolute moment that only a renewal moves, and kill by themselves.
+//
+// By the same lines an honest leader declares no site lost that has a lease by its own clock. The leader is a rival,
+// and nobody else sees when it heard of whom: the wronged site itself is who can tell (Effects.LostBefore).
 
 // lease is what the core knows of this site's own.
 type lease struct {
 	until int64 // CLOCK_BOOTTIME; Invariant: only grows, and only by renewals
+	// incarnation is the one that the newest renewal was of.
+	incarnation uint64
 	// reserve is what an attempt needs before the fence to be worth a start.
 	reserve int64
 }
@@ -36,7 +41,7 @@ func (c *Core) handleRenewed(ev LeaseEvent, fx *Effects) {
 	if ev.Incarnation != c.incarnation || ev.Until <= c.lease.until {
 		return
 	}
-	c.lease.until, c.lease.reserve = ev.Until, ev.Reserve
+	c.lease = lease{until: ev.Until, incarnation: ev.Incarnation, reserve: ev.Reserve}
 	fx.Fence = ev.Until
 	c.seen = 0
 }

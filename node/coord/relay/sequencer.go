@@ -247,6 +247,15 @@ func (s *sequencer) sendEntry() bool {
 // encodeEntry returns an entry's batch and header. Until one of the term is known to be ordered, each begins with this
 // leader's introduction.
 func (s *sequencer) encodeEntry(term uint64, elapsed int64, e *entryCalls) (data, ext []byte) {
+	w := s.fill(term, e)
+	playHostile(s, &w, e, &elapsed)
+	size := 64 + w.size + len(w.bundles)*bundleSize
+	data = command.AppendBatch(make([]byte, 0, size), term, elapsed, w.cmds, w.bundles)
+	return data, w.header.Append(make([]byte, 0, 16+14*len(w.header.calls)))
+}
+
+// fill puts an entry's calls together.
+func (s *sequencer) fill(term uint64, e *entryCalls) entryWriter {
 	w := entryWriter{by: s.by, header: Header{Term: term, calls: make([]call, 0, len(e.items)+1)}}
 	w.cmds = make([][]byte, 0, e.commands+1)
 	if s.by != nil && s.ready.Load() != term {
@@ -257,9 +266,7 @@ func (s *sequencer) encodeEntry(term uint64, elapsed int64, e *entryCalls) (data
 		w.add(&e.items[i])
 	}
 	w.sign()
-	size := 64 + w.size + len(w.bundles)*bundleSize
-	data = command.AppendBatch(make([]byte, 0, size), term, elapsed, w.cmds, w.bundles)
-	return data, w.header.Append(make([]byte, 0, 16+14*len(w.header.calls)))
+	return w
 }
 
 // settleEntries waits for entries in order, until order has ended and the backend answered.

@@ -21,6 +21,9 @@ type Effects struct {
 	Publishes bool
 	// Fence, if not 0, is the new CLOCK_BOOTTIME fence of all foreign attempts.
 	Fence int64
+	// LostBefore, if not 0, is the CLOCK_BOOTTIME end of the lease under which this broker was declared lost, though
+	// nothing else than silence was said of it: it was wronged if that is still to come.
+	LostBefore int64
 	// Register, if set, presents this broker again: it was declared lost.
 	Register *Registration
 	Demand   *executor.Demand // nil: as before

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -17,6 +18,8 @@ type StateReader interface {
 	AssignmentsSince(site string, entry uint64) (changed []fsm.Assignment, whole bool)
 	SiteChange(site string) uint64
 	SiteState(site string) (state fsm.SiteState, incarnation uint64)
+	Member(site string) (m roster.Member, known bool)
+	Epoch() uint64
 	WaitingFits(site string) bool
 	AnyFits(spec command.JobSpec) (bool, string)
 	Job(id command.JobID) (fsm.JobView, bool)

@@ -34,6 +34,7 @@ var brokerFigures = []struct {
 	{"cloudshare_data_free_bytes", "Free space of the data directory's file system, at the last look.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.FreeBytes) }},
 	{"cloudshare_dying_attempts", "Attempts of the federation that are lost and may still live; their tasks wait for their stop bounds.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Dying) }},
 	{"cloudshare_pending_work", "Pieces of long work that the last entry applied has left for the next ones; nothing is matched before most of them are done.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.PendingWork) }},
+	{"cloudshare_unjust_losses_total", "Times that a leader declared this site lost while it had a lease by its own clock, since the broker's start.", prometheus.CounterValue, func(m node.Metrics) float64 { return float64(m.UnjustLosses) }},
 	{"cloudshare_idempotency_keys", "Idempotency keys held.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Keys) }},
 	{"cloudshare_users_active", "Users of this site with jobs that have not ended.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Users.Users) }},
 	{"cloudshare_users_open_jobs", "Jobs of this site's users that have not ended; those of no user are not counted.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Users.Jobs) }},

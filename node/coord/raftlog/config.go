@@ -137,7 +137,7 @@ func timingOf(p Profile) timing {
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
 		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second,
 		slow: 4 * time.Second, turn: time.Hour, slots: 4, gather: 256, rest: 2 * time.Millisecond,
-		bundles: 1, maxAppend: 64,
+		bundles: 4, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
 		compare: 5 * time.Second,
 	}

@@ -157,7 +157,7 @@ func timingOf(p Profile) timing {
 		Timing: relay.Timing{
 			RPC: 2 * time.Second, Reply: 5 * time.Second, Confirm: 2 * time.Second,
 			Backoff: 5 * time.Millisecond, MaxBackoff: 250 * time.Millisecond,
-			Slots: 8, Gather: 64, EntryBytes: 512 << 10, Bundles: 1, Quota: relay.DefaultQuota(),
+			Slots: 8, Gather: 64, EntryBytes: 512 << 10, Bundles: 4, Quota: relay.DefaultQuota(),
 		},
 		handshake: 3 * time.Second, open: 15 * time.Second, tick: time.Second, poll: time.Second,
 		drain:           2 * time.Second,

@@ -2,11 +2,13 @@ package membership
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -127,6 +129,12 @@ func open(t *testing.T, site string, edit func(*Config), through ...*node) *node
 		edit(&cfg)
 	}
 	g, err := Open(cfg)
+	for again := 0; errors.Is(err, syscall.EADDRINUSE) && again < 100; again++ {
+		// A process that another test starts has this one's sockets until it executes its program, those that were
+		// just closed, too.
+		<-time.After(10 * time.Millisecond)
+		g, err = Open(cfg)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

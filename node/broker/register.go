@@ -68,19 +68,8 @@ func (g *registrar) register(held, lost []command.AttemptRef) {
 	}
 	boot := uuid.New()
 	result, ok := g.present(boot, held, lost)
-	for ok && result.Code == command.Banned { // it is over for whoever ends, and not for the electors
-		g.log.Warn().Msg("the electors have expelled this site: its broker waits until they let it in again")
-		if ok = g.cfg.Replica.Await(g.ctx, g.letIn) == nil; ok {
-			boot = uuid.New() // a repeat would be answered as before
-			result, ok = g.present(boot, held, lost)
-		}
-	}
-	for try := 0; ok && result.Code == command.OldIncarnation && try < maxOvertaken; try++ {
-		if err := g.catchUp(); err != nil {
-			g.endUnless(err)
-			return
-		}
-		boot = uuid.New()
+	for tries := 0; ok && g.mayTryAgain(result.Code, tries); tries++ {
+		boot = uuid.New() // a repeat would be answered as before
 		result, ok = g.present(boot, held, lost)
 	}
 	if !ok {
@@ -100,6 +89,23 @@ func (g *registrar) register(held, lost []command.AttemptRef) {
 	default:
 	}
 	g.log.Info().Uint64("incarnation", result.Incarnation).Msg("registered with the federation")
+}
+
+// mayTryAgain reports whether to register once more, after so many tries: when the electors, who have expelled this
+// site, have let it in again, or at once, if a registration of an earlier process was executed before this one's.
+func (g *registrar) mayTryAgain(code command.Code, tries int) bool {
+	switch {
+	case code == command.Banned: // it is over for whoever ends, and not for the electors
+		g.log.Warn().Msg("the electors have expelled this site: its broker waits until they let it in again")
+		return g.cfg.Replica.Await(g.ctx, g.letIn) == nil
+	case code == command.OldIncarnation && tries < maxOvertaken:
+		err := g.catchUp()
+		if err != nil {
+			g.endUnless(err)
+		}
+		return err == nil
+	}
+	return false
 }
 
 // letIn reports whether the electors have not expelled this site, or not any more.

@@ -56,25 +56,26 @@ func (r *Replica) Prepare(entry []byte) {
 
 // proveAhead verifies what waits.
 func (r *Replica) proveAhead() {
-	for entry := r.ahead.next(); entry != nil; entry = r.ahead.next() {
+	for entry, more := r.ahead.next(); more; entry, more = r.ahead.next() {
 		if bundles, err := command.Bundles(entry); err == nil {
 			r.prove(bundles)
 		}
 	}
 }
 
-// next takes the first entry that waits, nil: none does.
-func (a *ahead) next() []byte {
+// next takes the first entry that waits.
+func (a *ahead) next() (entry []byte, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.entries) == 0 {
-		a.running = false
-		return nil
+		a.entries, a.running = nil, false
+		return nil, false
 	}
-	entry := a.entries[0]
+	entry = a.entries[0]
+	a.entries[0] = nil // what was taken is not kept
 	a.entries = a.entries[1:]
 	a.bytes -= len(entry)
-	return entry
+	return entry, true
 }
 
 // prove verifies bundles by the keys that their sites have now, as far as that is not known already. What is not

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/identity"
 )
@@ -100,7 +101,7 @@ func (s *SignedState) statement() (Statement, error) {
 	sig, reason := hex.DecodeString(s.Signature)
 	format, why := hex.DecodeString(s.Hashed)
 	err = errors.Join(err, cause, reason, why)
-	if err != nil || len(chain) != len(Hash{}) || len(state) != len(Hash{}) && s.State != "" {
+	if err != nil || !command.ValidSite(s.Site) || len(chain) != len(Hash{}) || len(state) != len(Hash{}) && s.State != "" {
 		return Statement{}, fmt.Errorf("%w: what %.80q has said is malformed", ErrEvidence, s.Site)
 	}
 	c := coord.Checkpoint{Entry: s.Entry, Chain: Hash(chain), Hashed: s.State != ""}
@@ -208,7 +209,12 @@ func prove(e *Evidence, list []Statement) (*Proof, error) {
 				p.Lied = append(p.Lied, s.Site)
 			}
 		}
-		at := slices.IndexFunc(camps, func(c []*Statement) bool { return !c[0].Contradicts(s) })
+		if !slices.ContainsFunc(list, func(o Statement) bool { return o.Contradicts(s) }) {
+			continue // it says less than others, and nothing against anybody
+		}
+		at := slices.IndexFunc(camps, func(c []*Statement) bool {
+			return !slices.ContainsFunc(c, func(o *Statement) bool { return o.Contradicts(s) })
+		})
 		if at < 0 {
 			at, camps = len(camps), append(camps, nil)
 		}

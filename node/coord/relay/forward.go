@@ -270,6 +270,7 @@ func (l *link) take(now time.Time) (asks []leaderQuestion, bundle []*proposal) {
 		l.queue = append(l.queue[:0:0], l.queue[n:]...)
 		l.flying++
 		for _, c := range bundle {
+			l.unsend(c.seq) // an earlier attempt, of which nobody asks any more
 			l.sent[c.seq] = sentCall{c, &n}
 		}
 	}
@@ -329,20 +330,25 @@ func (l *link) read(conn net.Conn) {
 	}
 }
 
+// unsend takes a call for one that is not under way any more, and returns it; nil: it is not. REQUIRES: l.mu held.
+func (l *link) unsend(seq uint64) *proposal {
+	c, known := l.sent[seq]
+	if !known {
+		return nil
+	}
+	delete(l.sent, seq)
+	if *c.left--; *c.left == 0 {
+		l.flying--
+	}
+	return c.proposal
+}
+
 func (l *link) settleDone(all []doneCall) {
 	calls := make([]*proposal, len(all))
 	l.mu.Lock()
 	l.heard = time.Now()
 	for i, d := range all {
-		c, known := l.sent[d.seq]
-		if !known {
-			continue
-		}
-		calls[i] = c.proposal
-		delete(l.sent, d.seq)
-		if *c.left--; *c.left == 0 {
-			l.flying--
-		}
+		calls[i] = l.unsend(d.seq)
 	}
 	l.mu.Unlock()
 	coord.Signal(l.kick) // what has waited may go

@@ -55,6 +55,27 @@ func TestCallsShareBundles(t *testing.T) {
 	}
 }
 
+// A call that is sent again before its outcome is under way once: what it was sent with before is not waited for.
+func TestResentCallsHoldNoBundle(t *testing.T) {
+	l := linkOf(2, 1)
+	first := l.queue[0]
+	l.takes()
+	l.settleDone([]doneCall{{seq: 2}})
+	for range 3 {
+		l.queue = append(l.queue, first)
+		l.wait(10, 256) // many, which do not wait
+		l.takes()
+	}
+	var all []doneCall
+	for seq := range l.sent {
+		all = append(all, doneCall{seq: seq})
+	}
+	l.settleDone(all)
+	if l.wait(1000, 1); l.flying != 0 || l.takes() != 1 {
+		t.Errorf("%d bundles are said to be under way, %d calls", l.flying, len(l.sent))
+	}
+}
+
 // A bundle of several calls has at most 1024 commands and 64 KiB; a call that is larger is alone.
 func TestBundlesAreBounded(t *testing.T) {
 	l := linkOf(3000, 0)

@@ -101,7 +101,8 @@ func (s *SignedState) statement() (Statement, error) {
 	sig, reason := hex.DecodeString(s.Signature)
 	format, why := hex.DecodeString(s.Hashed)
 	err = errors.Join(err, cause, reason, why)
-	if err != nil || !command.ValidSite(s.Site) || len(chain) != len(Hash{}) || len(state) != len(Hash{}) && s.State != "" {
+	if err != nil || !command.ValidSite(s.Site) || len(chain) != len(Hash{}) ||
+		len(state) != len(Hash{}) && s.State != "" {
 		return Statement{}, fmt.Errorf("%w: what %.80q has said is malformed", ErrEvidence, s.Site)
 	}
 	c := coord.Checkpoint{Entry: s.Entry, Chain: Hash(chain), Hashed: s.State != ""}

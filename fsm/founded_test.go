@@ -92,14 +92,14 @@ func (w *world) leads(site string) {
 
 // bundle returns commands of one site as one bundle, signed with a key.
 func (w *world) bundle(by ed25519.PrivateKey, cmds ...command.Command) command.Bundle {
-	u := command.Bundle{Site: cmds[0].ID.Site, Commands: len(cmds)}
+	var encoded []byte
 	for _, c := range cmds {
-		u.Signed = command.Append(u.Signed, c)
+		encoded = command.Append(encoded, c)
 	}
-	u.Signature = command.Sign([16]byte{7}, u.Signed, func(purpose string, parts ...[]byte) []byte {
+	sign := func(purpose string, parts ...[]byte) []byte {
 		return ed25519.Sign(by, signature.Message(purpose, parts...))
-	})
-	return u
+	}
+	return command.SignBundle([16]byte{7}, cmds[0].ID.Site, len(cmds), encoded, sign)
 }
 
 // keyOf returns the key of a site: the roster's if it has one.

@@ -39,9 +39,17 @@ type proof struct {
 	key        signature.Key
 }
 
-// Sign returns the signature of commands' encodings, by a function that signs with the site's key.
-func Sign(federation [16]byte, encoded []byte, sign func(purpose string, parts ...[]byte) []byte) signature.Signature {
-	return signature.Signature(sign(SignedCommands, federation[:], encoded))
+// Signer signs parts for a purpose with a site's key; see signature.Message.
+type Signer func(purpose string, parts ...[]byte) []byte
+
+// Sign returns the signature of commands' encodings.
+func Sign(federation [16]byte, encoded []byte, by Signer) signature.Signature {
+	return signature.Signature(by(SignedCommands, federation[:], encoded))
+}
+
+// SignBundle returns so many encoded commands of a site as a bundle.
+func SignBundle(federation [16]byte, site string, commands int, encoded []byte, by Signer) Bundle {
+	return Bundle{Site: site, Commands: commands, Signed: encoded, Signature: Sign(federation, encoded, by)}
 }
 
 // IsBy reports whether the holder of a key has signed the bundle for a federation. That is worked out once for the
@@ -100,15 +108,21 @@ func (r *reader) bundles(start int, ends []int) []Bundle {
 	return all
 }
 
+// commandEnds passes over so many commands, and returns where each of them ends.
+func (r *reader) commandEnds(n int) []int {
+	ends := make([]int, n)
+	for i := range ends {
+		r.pos += r.count("command's length", MaxCommand, 1)
+		ends[i] = r.pos
+	}
+	return ends
+}
+
 // Bundles returns the bundles of a batch without reading its commands; see DecodeBatch. Errors: ErrFormat, ErrVersion.
 func Bundles(data []byte) ([]Bundle, error) {
 	r, _, n := openBatch(data)
-	start, ends := r.pos, make([]int, 0, n)
-	for range n {
-		r.pos += r.count("command's length", MaxCommand, 1)
-		ends = append(ends, r.pos)
-	}
-	all := r.bundles(start, ends)
+	start := r.pos
+	all := r.bundles(start, r.commandEnds(n))
 	if r.err != nil {
 		return nil, fmt.Errorf("read bundles: %w", r.err)
 	}
@@ -119,17 +133,14 @@ func Bundles(data []byte) ([]Bundle, error) {
 // ErrVersion.
 func Split(data []byte) ([][]byte, error) {
 	r, _, n := openBatch(data)
-	out := make([][]byte, 0, n)
-	for range n {
-		from := r.pos
-		r.pos += r.count("command's length", MaxCommand, 1)
-		if r.err != nil {
-			break
-		}
-		out = append(out, r.data[from:r.pos:r.pos])
-	}
+	from := r.pos
+	ends := r.commandEnds(n)
 	if r.err != nil {
 		return nil, fmt.Errorf("split batch: %w", r.err)
+	}
+	out := make([][]byte, n)
+	for i, end := range ends {
+		out[i], from = data[from:end:end], end
 	}
 	return out, nil
 }

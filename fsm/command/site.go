@@ -52,6 +52,11 @@ type SiteLost struct {
 // 0 and Seq 0.
 type Lead struct{ Term uint64 }
 
+// EncodeLead returns the encoding of a site's Lead.
+func EncodeLead(site string, term uint64) []byte {
+	return Append(nil, Command{ID: ID{Site: site}, Body: &Lead{Term: term}})
+}
+
 // Forget ends a lost or left site's waiting jobs as lost. The account stays.
 type Forget struct{ Site string }
 

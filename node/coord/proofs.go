@@ -73,6 +73,15 @@ func (p *Proofs) Add(b *command.Bundle, federation [16]byte, key signature.Key) 
 	p.known[d] = struct{}{}
 }
 
+// Prove reports whether the holder of a key has signed a bundle, and remembers that it has.
+func (p *Proofs) Prove(b *command.Bundle, federation [16]byte, key signature.Key) bool {
+	if !b.IsBy(federation, key) {
+		return false
+	}
+	p.Add(b, federation, key)
+	return true
+}
+
 // Recall notes on a bundle what is remembered of it, and reports whether that is something.
 func (p *Proofs) Recall(b *command.Bundle, federation [16]byte, key signature.Key) bool {
 	if p == nil {

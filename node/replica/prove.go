@@ -91,11 +91,7 @@ func (r *Replica) prove(bundles []command.Bundle) {
 			unknown = append(unknown, i)
 		}
 	}
-	inParallel(unknown, func(i int) {
-		if b := &bundles[i]; b.IsBy(federation, keys[i]) {
-			r.proofs.Add(b, federation, keys[i])
-		}
-	})
+	inParallel(unknown, func(i int) { r.proofs.Prove(&bundles[i], federation, keys[i]) })
 }
 
 // inParallel calls f with each of some numbers, on as many processors as there are.

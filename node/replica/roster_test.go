@@ -29,7 +29,7 @@ func TestRosterIsTold(t *testing.T) {
 		t.Helper()
 		cmd := command.Append(nil, command.Command{ID: id, Body: body})
 		entry := command.AppendBatch(nil, 1, 0, [][]byte{cmd}, []command.Bundle{
-			{Site: "a", Commands: 1, Signature: command.Sign([16]byte{7}, cmd, key.Sign)},
+			command.SignBundle([16]byte{7}, "a", 1, cmd, key.Sign),
 		})
 		if res, err := r.Apply(entry); err != nil || res[0].Code != command.OK {
 			t.Fatal(res, err)

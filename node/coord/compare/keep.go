@@ -24,29 +24,29 @@ const (
 func (c *Checker) keepDifference(members []Member, site string, said map[string][]Statement) {
 	c.mu.Lock()
 	d, differs := c.differ[site]
-	own, have := c.own[d.Entry]
 	c.mu.Unlock()
 	if c.cfg.Identity == nil || !differs {
 		return
 	}
-	if !have { // nobody has asked for it so far
-		for _, s := range c.statements() {
-			if s.Entry == d.Entry {
-				own, have = s, true
-			}
-		}
+	own := ofEntry(d.Entry, c.statements()) // of now: what was said before may have had no hash yet
+	if len(own) == 0 {
+		return
 	}
 	var list []Statement
 	for _, m := range members {
-		for _, s := range said[m.Site] {
-			if s.Entry == d.Entry && len(list) < maxHeard {
-				list = append(list, s)
-			}
+		list = append(list, ofEntry(d.Entry, said[m.Site])...)
+	}
+	c.keepProof("differs", site, d.Entry, append(list[:min(len(list), maxHeard)], own...))
+}
+
+// ofEntry returns the statements of one entry.
+func ofEntry(entry uint64, list []Statement) (of []Statement) {
+	for _, s := range list {
+		if s.Entry == entry {
+			of = append(of, s)
 		}
 	}
-	if have {
-		c.keepProof("differs", site, d.Entry, append(list, own))
-	}
+	return of
 }
 
 // keepProof writes what was signed into a file, if there is room.

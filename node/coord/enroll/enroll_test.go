@@ -71,12 +71,11 @@ func newMember(t *testing.T) *member {
 
 // apply has the state execute an entry of one command, and the store know its roster.
 func (m *member) apply(c command.Command) command.Result {
-	b := command.Bundle{Site: c.ID.Site, Commands: 1, Signed: command.Append(nil, c)}
 	signer, others := m.keys[c.ID.Site]
 	if !others {
 		signer = m.key
 	}
-	b.Signature = command.Sign(testFederation, b.Signed, signer.Sign)
+	b := command.SignBundle(testFederation, c.ID.Site, 1, command.Append(nil, c), signer.Sign)
 	r, err := m.state.Apply(&command.Batch{Term: 1, Commands: []command.Command{c}, Bundles: []command.Bundle{b}})
 	if err != nil {
 		m.Fatal(err)

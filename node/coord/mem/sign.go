@@ -1,25 +1,24 @@
 package mem
 
 import (
+	"bytes"
+
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
-
-// Signer signs parts for a purpose with a site's key.
-type Signer func(purpose string, parts ...[]byte) []byte
 
 // signing is how members sign. The zero value: they do not.
 type signing struct {
 	federation [16]byte
-	by         map[string]Signer
+	by         map[string]command.Signer
 }
 
 // Sign has a site sign what it proposes from now on, for a federation with a roster. Without it, as in simulations,
 // nothing is signed.
-func (g *Group) Sign(site string, federation [16]byte, by Signer) {
+func (g *Group) Sign(site string, federation [16]byte, by command.Signer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.signing.by == nil {
-		g.signing.by = map[string]Signer{}
+		g.signing.by = map[string]command.Signer{}
 	}
 	g.signing.federation, g.signing.by[site] = federation, by
 }
@@ -29,8 +28,7 @@ func (s *signing) introduction(lead string, term uint64) [][]byte {
 	if s.by[lead] == nil {
 		return nil
 	}
-	c := command.Command{ID: command.ID{Site: lead}, Body: &command.Lead{Term: term}}
-	return [][]byte{command.Append(nil, c)}
+	return [][]byte{command.EncodeLead(lead, term)}
 }
 
 // bundle returns commands of a site, signed, if it signs.
@@ -39,9 +37,5 @@ func (s *signing) bundle(to []command.Bundle, site string, cmds [][]byte) []comm
 	if sign == nil || len(cmds) == 0 {
 		return to
 	}
-	var all []byte
-	for _, c := range cmds {
-		all = append(all, c...)
-	}
-	return append(to, command.Bundle{Site: site, Commands: len(cmds), Signature: command.Sign(s.federation, all, sign)})
+	return append(to, command.SignBundle(s.federation, site, len(cmds), bytes.Join(cmds, nil), sign))
 }

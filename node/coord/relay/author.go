@@ -26,9 +26,7 @@ func newAuthor(cfg *Config, federation [16]byte) *author {
 
 // bundle signs encoded commands of this member. What it has signed itself it need not verify.
 func (a *author) bundle(encoded []byte, commands int) command.Bundle {
-	b := command.Bundle{
-		Site: a.site, Commands: commands, Signed: encoded, Signature: command.Sign(a.federation, encoded, a.id.Sign),
-	}
+	b := command.SignBundle(a.federation, a.site, commands, encoded, a.id.Sign)
 	a.proofs.Add(&b, a.federation, signature.Key(a.id.key.Public()))
 	return b
 }
@@ -36,17 +34,11 @@ func (a *author) bundle(encoded []byte, commands int) command.Bundle {
 // isBy reports whether a bundle is its site's, by the key that this member knows of it now.
 func (a *author) isBy(b *command.Bundle) bool {
 	key, known := a.id.roster.Key(b.Site)
-	if !known || !b.IsBy(a.federation, signature.Key(key)) {
-		return false
-	}
-	a.proofs.Add(b, a.federation, signature.Key(key))
-	return true
+	return known && a.proofs.Prove(b, a.federation, signature.Key(key))
 }
 
 // lead returns the command by which this member introduces itself as the leader of a term.
-func (a *author) lead(term uint64) []byte {
-	return command.Append(nil, command.Command{ID: command.ID{Site: a.site}, Body: &command.Lead{Term: term}})
-}
+func (a *author) lead(term uint64) []byte { return command.EncodeLead(a.site, term) }
 
 // bundleSize is about what a bundle takes in an entry beside its commands.
 const bundleSize = 66 + 16

@@ -224,7 +224,7 @@ func (l *link) write(ctx context.Context, conn net.Conn) {
 				l.stop()
 				return
 			}
-			if buf = b; cap(buf) > 4*bundleSoftSize {
+			if buf = b; cap(buf) > 4*maxBundleBytes {
 				buf = nil
 			}
 		}
@@ -289,7 +289,7 @@ func (l *link) bundleDue() (n int) {
 	size, commands := 0, 0
 	for ; n < min(len(l.queue), frameMaxCalls); n++ {
 		c := l.queue[n]
-		if n > 0 && (commands+len(c.cmds) > bundleSoftCommands || size+c.bytes > bundleSoftSize ||
+		if n > 0 && (commands+len(c.cmds) > maxBundleCommands || size+c.bytes > maxBundleBytes ||
 			c.alone || l.queue[0].alone) {
 			return n
 		}

@@ -79,14 +79,14 @@ func TestResentCallsHoldNoBundle(t *testing.T) {
 // A bundle of several calls has at most 1024 commands and 64 KiB; a call that is larger is alone.
 func TestBundlesAreBounded(t *testing.T) {
 	l := linkOf(3000, 0)
-	if n := l.takes(); n != bundleSoftSize/100 {
+	if n := l.takes(); n != maxBundleBytes/100 {
 		t.Errorf("%d calls of 100 bytes in a bundle", n)
 	}
 	l = linkOf(0, 0)
 	for i := range 2000 {
 		l.queue = append(l.queue, &proposal{seq: uint64(i), cmds: [][]byte{{0}}, bytes: 1})
 	}
-	if n := l.takes(); n != bundleSoftCommands {
+	if n := l.takes(); n != maxBundleCommands {
 		t.Errorf("%d commands in a bundle", n)
 	}
 	l = linkOf(0, 0)

@@ -44,13 +44,13 @@ type doneCall struct {
 }
 
 // Bounds of a frame of calls, which the forwarding side keeps. It is one bundle, which nobody can divide, so it takes
-// what the next entry has room for: more than one call within bundleSoftCommands and bundleSoftSize, so that bundles of
+// what the next entry has room for: more than one call within maxBundleCommands and maxBundleBytes, so that bundles of
 // many sites share an entry.
 const (
-	frameMaxCalls      = 4096
-	frameMaxCommands   = MaxEntryCommands
-	bundleSoftCommands = 1024
-	bundleSoftSize     = 64 << 10
+	frameMaxCalls     = 4096
+	frameMaxCommands  = MaxEntryCommands
+	maxBundleCommands = 1024
+	maxBundleBytes    = 64 << 10
 )
 
 // What a call and a command take in memory at the leader besides their bytes, at
@@ -115,26 +115,30 @@ func parseCalls(b []byte, site string) (item, error) {
 		it.calls = append(it.calls, c)
 	}
 	it.signed.Commands, it.signed.Signed, it.bytes = it.commands, d.Rest(), d.Left()
-	it.cmds = make([][]byte, 0, min(it.commands, d.Left()))
-	for range it.commands {
-		from := d.Rest()
-		if size := d.Count(MaxCallBytes, 1); size == 0 {
-			d.fail()
-		} else {
-			d.Fixed(size)
-		}
-		end := len(from) - d.Left()
-		it.cmds = append(it.cmds, from[:end:end])
-	}
+	it.cmds = d.commands(it.commands)
 	switch {
 	case n == 0 || !d.Done():
 		return item{}, fmt.Errorf("%w: %d calls with %d commands, the limits are 1 to %d and %d, none empty",
 			errFrame, n, it.commands, frameMaxCalls, frameMaxCommands)
-	case n > 1 && (it.commands > bundleSoftCommands || it.bytes > bundleSoftSize):
+	case n > 1 && (it.commands > maxBundleCommands || it.bytes > maxBundleBytes):
 		return item{}, fmt.Errorf("%w: %d calls with %d commands of %d bytes, the limits of more than one are %d and %d",
-			errFrame, n, it.commands, it.bytes, bundleSoftCommands, bundleSoftSize)
+			errFrame, n, it.commands, it.bytes, maxBundleCommands, maxBundleBytes)
 	}
 	return it, nil
+}
+
+// commands reads so many commands, each with its length.
+func (d *Decoder) commands(n int) [][]byte {
+	cmds := make([][]byte, 0, min(n, d.Left()))
+	for range n {
+		from := d.Rest()
+		if len(d.Bytes(MaxCallBytes)) == 0 {
+			d.fail()
+		}
+		end := len(from) - d.Left()
+		cmds = append(cmds, from[:end:end])
+	}
+	return cmds
 }
 
 func appendDone(dst []byte, all []doneCall) []byte {

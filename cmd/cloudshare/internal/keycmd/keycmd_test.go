@@ -63,8 +63,7 @@ func newMember(t *testing.T) *member {
 }
 
 func (m *member) apply(c command.Command) command.Result {
-	b := command.Bundle{Site: c.ID.Site, Commands: 1, Signed: command.Append(nil, c)}
-	b.Signature = command.Sign(testFederation, b.Signed, m.key.Sign)
+	b := command.SignBundle(testFederation, c.ID.Site, 1, command.Append(nil, c), m.key.Sign)
 	r, err := m.state.Apply(&command.Batch{Term: 1, Commands: []command.Command{c}, Bundles: []command.Bundle{b}})
 	if err != nil {
 		m.Fatal(err)

@@ -52,9 +52,11 @@ func (c *Calls) admit(ctx context.Context, p *proposal) error {
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	switch {
-	case c.pending.admit(waits, p):
+	switch room := c.pending.admit(waits, p); {
+	case room && ctx.Err() == nil:
 		return nil
+	case room: // others that gave up with it made the room
+		p.memory.release(p.memory.held)
 	case c.ctx.Err() != nil:
 		return fmt.Errorf("propose: %w", c.cfg.Backend.Closed())
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -45,6 +46,8 @@ type Case struct {
 	WholeShare bool
 	// Conduct of each site; nil: all are honest, and declare no timeouts.
 	Conduct []Conduct
+	// Leader is hostile; nil: an honest one orders entries. A coalition by itself ([Case.Of]) has an honest one.
+	Leader *HostileLeader
 }
 
 // Home is how event 1 of the paper and its accounting are played.
@@ -100,6 +103,9 @@ func (c *Case) Validate() error {
 			return err
 		}
 	}
+	if err := c.Leader.check(len(c.Cores)); err != nil {
+		return err
+	}
 	p := c.Params
 	p.QuantumMs = 1000
 	if err := p.Validate(); err != nil {
@@ -148,6 +154,9 @@ type Coalition uint32
 
 // Has reports whether site i is in it.
 func (c Coalition) Has(i int) bool { return c>>i&1 == 1 }
+
+// First returns the first site that is in it. REQUIRES: there is one.
+func (c Coalition) First() int { return bits.TrailingZeros32(uint32(c)) }
 
 // Grand returns the coalition of n sites.
 func Grand(n int) Coalition { return 1<<n - 1 }

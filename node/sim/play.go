@@ -26,6 +26,8 @@ type Outcome struct {
 	// Entries, Decisions and Home count the log's entries, the state machine's
 	// assignments, and the tasks that started at home outside the queue.
 	Entries, Decisions, Home uint64
+	// Withheld counts the commands that a hostile leader withheld for some time.
+	Withheld uint64
 	// Hash is the state's at the end.
 	Hash [32]byte
 }
@@ -54,6 +56,7 @@ type player struct {
 	log   *order
 	view  view
 	sites []*siteShell
+	turns []int // sites, as their proposals stand in an entry
 	ends  endQueue
 	now   int64
 	next  int // of c.Tasks
@@ -95,7 +98,7 @@ func (p *player) run(ctx context.Context) (*Outcome, error) {
 	if err := p.found(); err != nil {
 		return nil, err
 	}
-	for p.open > 0 {
+	for p.open > 0 || p.withholds() {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("at second %d: %w", p.now, context.Cause(ctx))
 		}
@@ -111,7 +114,9 @@ func (p *player) run(ctx context.Context) (*Outcome, error) {
 }
 
 func newPlayer(c *Case, states ...*fsm.State) (*player, error) {
-	p := &player{c: c, state: states[0], open: len(c.Tasks), atOnce: maxAtOnce, points: c.turningPoints()}
+	p := &player{
+		c: c, state: states[0], open: len(c.Tasks), atOnce: maxAtOnce, points: c.turningPoints(), turns: c.sequence(),
+	}
 	var err error
 	if p.log, err = newOrder(len(c.Cores), func() int64 { return p.now * 1000 }, states...); err != nil {
 		return nil, err
@@ -159,12 +164,12 @@ func (p *player) found() error {
 	return nil
 }
 
-// nextSecond returns when the next task arrives or ends, or a broker's clock reports the
-// home runs that its last batch had no room for.
+// nextSecond returns when the next task arrives or ends, a broker's clock reports the
+// home runs that its last batch had no room for, or what was withheld is ordered.
 func (p *player) nextSecond() (int64, bool) {
-	t := int64(math.MaxInt64)
+	t := p.nextRelease()
 	if p.next < len(p.c.Tasks) {
-		t = p.c.Tasks[p.next].Release
+		t = min(t, p.c.Tasks[p.next].Release)
 	}
 	if !p.ends.empty() {
 		t = min(t, p.ends.at())
@@ -184,6 +189,7 @@ func (p *player) second(ctx context.Context, t int64) error {
 		return err
 	}
 	for _, s := range p.sites {
+		s.comeOut()
 		s.accept()
 	}
 	for !p.ends.empty() && p.ends.at() == t {
@@ -274,8 +280,10 @@ func (p *player) advance(ctx context.Context, t int64) error {
 // is proposed any more.
 func (p *player) order() error {
 	for {
-		for i, s := range p.sites {
+		for _, i := range p.turns {
+			s := p.sites[i]
 			s.endTurn()
+			s.pass()
 			p.log.propose(i, s.proposed)
 		}
 		if len(p.log.calls) == 0 {
@@ -286,7 +294,8 @@ func (p *player) order() error {
 			return err
 		}
 		p.view.ordered()
-		for _, s := range p.sites {
+		for _, i := range p.turns {
+			s := p.sites[i]
 			n := len(s.proposed)
 			s.executed(results[:n])
 			results = results[n:]

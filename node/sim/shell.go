@@ -40,6 +40,9 @@ type siteShell struct {
 	held      []alike // tasks that it has not submitted yet
 	underWay  int64   // its tasks that it submitted and that have not ended
 	waits     int     // of these, those published that have not started
+	// aside is what a hostile leader withholds of what the site proposed, the oldest first; passed is memory of pass.
+	aside  []laidAside
+	passed []command.Command
 }
 
 func newShell(p *player, i int) *siteShell {
@@ -147,7 +150,9 @@ func (s *siteShell) submit(task, n int) int {
 		s.published += n
 		s.waits += n
 		s.p.waits += n
-		v.published(t.Width, n)
+		if !s.p.c.Leader.mayWithhold(s.at) { // else once it stands in an entry
+			v.published(t.Width, n)
+		}
 		return n
 	}
 	for i := range n {

@@ -55,9 +55,8 @@ func judgeEstimates(a *cli.App, cmd *cobra.Command, args []string, e forecasts) 
 	if err := e.fillStudy(); err != nil {
 		return err
 	}
-	const most = 1000
-	if e.seeds < 1 || e.seeds > most {
-		return cli.Usage("--seeds %d: must be 1 to %d", e.seeds, most)
+	if err := checkSeeds(e.seeds); err != nil {
+		return err
 	}
 	if err := apart(args, outFile{"malformed", e.bad}); err != nil {
 		return err

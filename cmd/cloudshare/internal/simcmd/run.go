@@ -32,6 +32,10 @@ type simRun struct {
 	schedule string
 	gantt    string
 	bad      string
+	leader   string
+	withhold time.Duration
+	ends     bool
+	choosy   bool
 }
 
 func simRunCommand(a *cli.App) *cobra.Command {
@@ -44,8 +48,13 @@ func simRunCommand(a *cli.App) *cobra.Command {
 Jobs become tasks of one core and --unit length; with --unit 0 they stay as wide
 and as long as they are, and those wider than every site are left out and counted.
 Several logs are played together: their first submissions coincide, and their
-users are different people.`,
+users are different people.
+
+With --hostile-leader that site orders all entries: its own proposals first, and the
+submissions of all others --withhold later (--withhold-ends: the reports of tasks that
+ended there, too). Sites are called site-01, site-02 and so on.`,
 		Example: `  cloudshare sim run --load 1.5 --gantt run.svg node/sim/testdata/sample.swf
+  cloudshare sim run --load 1.5 --hostile-leader site-02 --withhold 10s node/sim/testdata/sample.swf
   cloudshare sim run --unit 0 --period 0 --sites 1 --cores 100 KTH-SP2-1996-2.1-cln.swf.gz`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,6 +84,10 @@ users are different people.`,
 	f.Float64Var(&s.BackgroundShare, "background", s.BackgroundShare, "probability that a user is background, in scenario 3")
 	f.StringVar(&r.running, "running", sched.Partial.String(), "how running tasks count: partial or completed")
 	f.StringVar(&r.home, "home", "reported", "home runs: reported, unreported, never")
+	f.StringVar(&r.leader, "hostile-leader", "", "`SITE` that orders all entries, its own proposals first")
+	cli.DurationVar(f, &r.withhold, "withhold", 0, "for how long it withholds others' submissions")
+	f.BoolVar(&r.ends, "withhold-ends", false, "it withholds others' reports of ended tasks, too")
+	f.BoolVar(&r.choosy, "withhold-selectively", false, "it withholds submissions only while its own tasks wait, ends only while none does")
 	f.StringVar(&r.starts, "starts", "", "write every start to `FILE`, CSV")
 	f.StringVar(&r.schedule, "schedule", "", "write the schedule to `FILE`, SWF")
 	f.StringVar(&r.bad, "malformed", "malformed.txt", "list the logs' malformed lines, if there are any, in `FILE`")
@@ -91,6 +104,11 @@ func (r *simRun) idle(given func(flag string) bool) error {
 		"load":       when(r.setup.Cores > 0, "with --cores"),
 		"zipf":       when(r.scenario != int(sim.Zipf), "but in --scenario 2"),
 		"background": when(r.scenario != int(sim.Background), "but in --scenario 3"),
+
+		"withhold":      when(r.leader == "", "without --hostile-leader"),
+		"withhold-ends": when(r.withhold == 0, "without --withhold"),
+
+		"withhold-selectively": when(r.withhold == 0, "without --withhold"),
 	})
 }
 
@@ -150,6 +168,10 @@ func playPeriod(ctx context.Context, a *cli.App, args []string, r simRun) error 
 	took := time.Since(began)
 	a.Note("%d tasks in %s (%.0f a second), %d entries", len(in.Tasks), took.Round(time.Millisecond), float64(len(in.Tasks))/took.Seconds(), out.Entries)
 	title := fmt.Sprintf("%s from second %d: scenario %d, %s, seed %d", w.Name, in.From, r.scenario, r.policy, r.setup.Seed)
+	if in.Leader != nil {
+		a.Note("%d commands were withheld", out.Withheld)
+		title += fmt.Sprintf(", led by %s, which withholds for %s", r.leader, r.withhold)
+	}
 	if err := r.write(in, out, title); err != nil {
 		return err
 	}
@@ -188,11 +210,32 @@ func (r *simRun) check() (rules sim.Rules, err error) {
 	if _, err := sched.New(r.policy, rules.Running); err != nil {
 		return rules, cli.Usage("--policy: %w", err)
 	}
+	if _, err := r.hostile(); err != nil {
+		return rules, err
+	}
 	s := &r.setup
 	s.Scenario, s.Period, s.Unit = sim.Scenario(r.scenario), int64(r.period/time.Second), int64(r.unit/time.Second)
 	known := *s
 	known.Period = max(1, known.Period) // 0 is the log's, which nobody knows yet
 	return rules, known.Validate()
+}
+
+// hostile returns the leader that --hostile-leader asks for, nil for none.
+func (r *simRun) hostile() (*sim.HostileLeader, error) {
+	if r.leader == "" {
+		return nil, nil
+	}
+	withhold, err := withheldSeconds(r.withhold)
+	if err != nil {
+		return nil, err
+	}
+	for i := range min(r.setup.Sites, sim.MaxSites) {
+		if sim.SiteName(i) == r.leader {
+			return &sim.HostileLeader{Site: i, Withhold: withhold, Ends: r.ends, Selective: r.choosy}, nil
+		}
+	}
+	return nil, cli.Usage("--hostile-leader %q: must be one of the %d sites, %s to %s", r.leader, r.setup.Sites,
+		sim.SiteName(0), sim.SiteName(max(0, min(r.setup.Sites, sim.MaxSites)-1)))
 }
 
 // instance makes the case that the flags ask for.
@@ -218,7 +261,8 @@ func (r *simRun) instance(w *sim.Workload, rules sim.Rules) (*sim.Instance, erro
 	in.Params = sim.Params(r.policy)
 	in.Params.ReserveAfterMs = r.reserve.Milliseconds()
 	in.Params.Running, in.Home = rules.Running, rules.Home
-	return in, nil
+	in.Leader, err = r.hostile()
+	return in, err
 }
 
 // write writes the files that were asked for.

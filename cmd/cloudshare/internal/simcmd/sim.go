@@ -32,7 +32,7 @@ https://www.cs.huji.ac.il/labs/parallel/workload/.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(simRunCommand(a), simTableCommand(a), simRangesCommand(a), simIncentivesCommand(a),
-		simEstimatesCommand(a))
+		simLeaderCommand(a), simEstimatesCommand(a))
 	return cmd
 }
 

@@ -110,6 +110,35 @@ func TestSimTableOfJobsAsTheyAre(t *testing.T) {
 	}
 }
 
+// What a site gains by leading is a table, for programs, too; a run with a hostile leader says what it withheld, and
+// one that withholds nothing is that of an honest one if its site is the first anyway.
+func TestSimLeader(t *testing.T) {
+	line := []string{
+		"sim", "leader", "--seeds", "2", "--periods", "1", "--loads", "1.5", "--withhold", "0,10s",
+		"--policies", "SIMPL_DIRECT", sampleLog,
+	}
+	code, out, errs := runCLI(t, "", line...)
+	if code != cli.ExitOK || strings.Count(out, "\n") != 1+5 || !strings.Contains(out, "submissions, ends, selective") {
+		t.Fatalf("exit %d, %s%s", code, out, errs)
+	}
+	code, out, errs = runCLI(t, "", append(line, "-o", "json")...)
+	var rows []study.LeaderGain
+	err := json.Unmarshal([]byte(out), &rows)
+	if code != cli.ExitOK || err != nil || len(rows) != 5 || rows[1].Seconds != 10 {
+		t.Fatalf("exit %d, %v, %s%s", code, err, out, errs)
+	}
+	_, honest, _ := runCLI(t, "", "sim", "run", "--load", "1.5", sampleLog)
+	leading := []string{"sim", "run", "--load", "1.5", "--hostile-leader"}
+	code, first, errs := runCLI(t, "", append(leading, "site-01", sampleLog)...)
+	if code != cli.ExitOK || first != honest || !strings.Contains(errs, "0 commands were withheld") {
+		t.Errorf("exit %d, %s, honest %s%s", code, first, honest, errs)
+	}
+	code, led, errs := runCLI(t, "", append(leading, "site-02", "--withhold", "60s", "--withhold-ends", sampleLog)...)
+	if code != cli.ExitOK || led == honest || strings.Contains(errs, "\n0 commands were withheld") {
+		t.Errorf("exit %d, %s%s", code, led, errs)
+	}
+}
+
 // What a site gains by lying is a table for programs, too, and a report.
 func TestSimIncentives(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "lies.md")
@@ -255,6 +284,15 @@ func TestSimRefusals(t *testing.T) {
 		{"sim incentives --policies BEST SAMPLE", cli.ExitUsage},
 		{"sim incentives --unit 1500ms SAMPLE", cli.ExitUsage},
 		{"sim incentives --workers -1 SAMPLE", cli.ExitUsage},
+		{"sim run --hostile-leader site-06 SAMPLE", cli.ExitUsage},
+		{"sim run --withhold 10s SAMPLE", cli.ExitUsage},
+		{"sim run --hostile-leader site-02 --withhold-ends SAMPLE", cli.ExitUsage},
+		{"sim run --hostile-leader site-02 --withhold-selectively SAMPLE", cli.ExitUsage},
+		{"sim run --hostile-leader site-02 --withhold 2h SAMPLE", cli.ExitUsage},
+		{"sim leader --withhold 1500ms SAMPLE", cli.ExitUsage},
+		{"sim leader --withhold 1s,1s SAMPLE", cli.ExitUsage},
+		{"sim leader --withhold soon SAMPLE", cli.ExitUsage},
+		{"sim leader --seeds 0 SAMPLE", cli.ExitUsage},
 		{"sim run EMPTY", cli.ExitError},
 		{"sim run none.swf", cli.ExitError},
 		{"sim run .", cli.ExitError},

@@ -37,6 +37,15 @@ func (p *studyFlags) addTo(f *pflag.FlagSet) {
 	f.IntVar(&p.workers, "workers", 0, "instances at a time, 0 = as many as there are cores")
 }
 
+// checkSeeds refuses a number of seeds that is none.
+func checkSeeds(n int) error {
+	const most = 1000
+	if n < 1 || n > most {
+		return cli.Usage("--seeds %d: must be 1 to %d", n, most)
+	}
+	return nil
+}
+
 // fillStudy checks the flags by themselves, before any log is read, and puts them into
 // the study.
 func (p *studyFlags) fillStudy() error {

@@ -19,6 +19,8 @@ type Proofs struct {
 	known map[[32]byte]struct{} // Invariant: the digests in order
 	order [][32]byte            // a ring, oldest at next
 	next  int
+	// underWay are bundles that are being verified; the channel is closed when that is known.
+	underWay map[[32]byte]chan struct{}
 }
 
 // Proving is a [Machine] that goes by Proofs.
@@ -57,6 +59,11 @@ func (p *Proofs) Add(b *command.Bundle, federation [16]byte, key signature.Key) 
 	d := proofOf(b, federation, key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.add(d)
+}
+
+// add REQUIRES: p.mu held.
+func (p *Proofs) add(d [32]byte) {
 	if _, known := p.known[d]; known {
 		return
 	}
@@ -73,21 +80,61 @@ func (p *Proofs) Add(b *command.Bundle, federation [16]byte, key signature.Key) 
 	p.known[d] = struct{}{}
 }
 
-// Prove reports whether the holder of a key has signed a bundle, and remembers that it has.
+// Prove reports whether the holder of a key has signed a bundle, and remembers that it has. While another one finds
+// that out, it waits: a bundle is verified once.
 func (p *Proofs) Prove(b *command.Bundle, federation [16]byte, key signature.Key) bool {
-	if !b.IsBy(federation, key) {
-		return false
+	if p == nil {
+		return b.IsBy(federation, key)
 	}
-	p.Add(b, federation, key)
-	return true
+	d := proofOf(b, federation, key)
+	if waited := p.begin(d); waited && p.recall(b, d, federation, key) {
+		return true
+	} else if waited {
+		return b.IsBy(federation, key) // a wrong one, or one that is forgotten already
+	}
+	ok := b.IsBy(federation, key)
+	p.end(d, ok)
+	return ok
+}
+
+// begin has a bundle count as being verified; waited: it did, and does not any more.
+func (p *Proofs) begin(d [32]byte) (waited bool) {
+	p.mu.Lock()
+	if _, known := p.known[d]; known {
+		p.mu.Unlock()
+		return true
+	}
+	others := p.underWay[d]
+	if others == nil {
+		if p.underWay == nil {
+			p.underWay = map[[32]byte]chan struct{}{}
+		}
+		p.underWay[d] = make(chan struct{})
+	}
+	p.mu.Unlock()
+	if others != nil {
+		<-others
+	}
+	return others != nil
+}
+
+// end says whether a bundle was found to be right.
+func (p *Proofs) end(d [32]byte, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.underWay[d])
+	delete(p.underWay, d)
+	if ok {
+		p.add(d)
+	}
 }
 
 // Recall notes on a bundle what is remembered of it, and reports whether that is something.
 func (p *Proofs) Recall(b *command.Bundle, federation [16]byte, key signature.Key) bool {
-	if p == nil {
-		return false
-	}
-	d := proofOf(b, federation, key)
+	return p != nil && p.recall(b, proofOf(b, federation, key), federation, key)
+}
+
+func (p *Proofs) recall(b *command.Bundle, d [32]byte, federation [16]byte, key signature.Key) bool {
 	p.mu.Lock()
 	_, known := p.known[d]
 	p.mu.Unlock()

@@ -1,10 +1,12 @@
 package coord
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
+	"github.com/cloudshare/cloudshare/node/identity"
 )
 
 // What was proven is remembered for its bytes, its signature, its federation and its key, and for nothing else; the
@@ -45,4 +47,27 @@ func TestProofs(t *testing.T) {
 		t.Errorf("%d are kept", len(p.known))
 	}
 	(*Proofs)(nil).Add(&other, federation, key)
+}
+
+// Whoever asks for a bundle that is being verified waits for that, and is told the same; wrong ones stay unknown.
+func TestProofsAreFoundOnce(t *testing.T) {
+	key := identity.FromSeed([32]byte{1})
+	federation, public := [16]byte{1}, signature.Key(key.Public())
+	right := command.SignBundle(federation, "a", 1, []byte("x"), key.Sign)
+	wrong := right
+	wrong.Signed = []byte("y")
+	p := &Proofs{}
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			r, w := right, wrong
+			if !p.Prove(&r, federation, public) || p.Prove(&w, federation, public) {
+				t.Error("a right bundle is refused, or a wrong one taken")
+			}
+		})
+	}
+	all.Wait()
+	if len(p.underWay) > 0 || len(p.order) != 1 || !p.Recall(&right, federation, public) || (*Proofs)(nil).Prove(&wrong, federation, public) {
+		t.Errorf("%d under way, %d known", len(p.underWay), len(p.order))
+	}
 }

@@ -114,6 +114,7 @@ type Calls struct {
 	leadChange coord.Broadcast
 
 	complaints complaints
+	doubts     doubts // of what other sites send
 }
 
 // New returns the calls of a member of a group; they end with ctx. Commands are signed for the federation.

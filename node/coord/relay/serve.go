@@ -121,18 +121,46 @@ func (s *session) submitCalls(ctx context.Context, b []byte) error {
 	switch {
 	case !ok:
 		it.done(rejected, 0)
-		if s.unsigned > maxUnsigned {
-			return fmt.Errorf("%w: %d bundles that are not signed by %s", errFrame, s.unsigned, s.site)
-		}
 	case are.since > command.FirstVersion && are.since > s.version(): // or this member does not know of it yet
 		it.done(Refused, 0)
 	default:
-		if s.c.by == nil {
-			it.signed = nil
-		}
-		s.c.seq.submit(s.site, it)
+		return s.order(&it)
 	}
 	return nil
+}
+
+// order has the calls of a frame ordered. Their signature is verified meanwhile, or before where the site is in doubt.
+func (s *session) order(it *item) error {
+	if s.c.by == nil {
+		it.signed = nil
+		s.c.seq.submit(s.site, *it)
+		return nil
+	}
+	signed := *it.signed // the sequencer has its own
+	if s.c.doubts.has(s.site, time.Now()) {
+		if !s.verify(&signed) {
+			it.done(rejected, 0)
+		} else {
+			s.c.seq.submit(s.site, *it)
+		}
+	} else {
+		s.c.seq.submit(s.site, *it)
+		s.verify(&signed)
+	}
+	if s.unsigned > maxUnsigned {
+		return fmt.Errorf("%w: %d bundles that are not signed by %s", errFrame, s.unsigned, s.site)
+	}
+	return nil
+}
+
+// verify reports whether a bundle is the connection's site's. One that is not casts doubt on what comes next.
+func (s *session) verify(b *command.Bundle) bool {
+	if s.c.by.isBy(b) {
+		return true
+	}
+	s.unsigned++
+	s.c.doubts.add(s.site, time.Now())
+	return false
 }
 
 // queueOutcomes has the outcome of a frame's calls written; what the frame cost is released then, so that a member that

@@ -192,7 +192,7 @@ type Resources struct {
 type Site struct {
 	ID          string    `json:"id"`
 	State       string    `json:"state" enum:"alive,suspect,lost,left"`
-	Closed      string    `json:"closed,omitempty" enum:"draining,leaving,disk-full,trouble" doc:"why it lends nothing, as its broker says; left out: it lends, or is away. What runs there goes on"`
+	Closed      string    `json:"closed,omitempty" enum:"draining,leaving,disk-full,trouble,state-differs" doc:"why it lends nothing, as its broker says; left out: it lends, or is away. What runs there goes on"`
 	Voter       bool      `json:"voter"`
 	Incarnation uint64    `json:"incarnation"`
 	Addresses   Addresses `json:"addresses"`

@@ -98,10 +98,11 @@ const (
 	ClosedLeaving                 // it leaves the federation
 	ClosedDisk                    // its broker's disk is full
 	ClosedTrouble                 // none of its machines can start tasks
-	LastClosure   = ClosedTrouble // the greatest closure
+	ClosedDiffers                 // other sites contradict its broker's history or state
+	LastClosure   = ClosedDiffers // the greatest closure
 )
 
-var closureNames = [...]string{"", "draining", "leaving", "disk-full", "trouble"}
+var closureNames = [...]string{"", "draining", "leaving", "disk-full", "trouble", "state-differs"}
 
 // String returns the closure's name in the API; empty for NotClosed.
 func (c Closure) String() string {

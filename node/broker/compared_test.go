@@ -40,7 +40,7 @@ func TestUnsureBrokerLendsNothing(t *testing.T) {
 		}
 	}
 	found.unsure.Store(&why)
-	s.await(t, lends(0, command.ClosedTrouble))
+	s.await(t, lends(0, command.ClosedDiffers))
 	c := s.Status(false).Compared
 	if c.Unsure != why || fmt.Sprint(c.Differs, c.Liars) != "[{site-1 8}] [{site-3 7}]" {
 		t.Errorf("compared %+v", c)

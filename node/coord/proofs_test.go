@@ -67,7 +67,8 @@ func TestProofsAreFoundOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(p.underWay) > 0 || len(p.order) != 1 || !p.Recall(&right, federation, public) || (*Proofs)(nil).Prove(&wrong, federation, public) {
+	if len(p.underWay) > 0 || len(p.order) != 1 || !p.Recall(&right, federation, public) ||
+		(*Proofs)(nil).Prove(&wrong, federation, public) {
 		t.Errorf("%d under way, %d known", len(p.underWay), len(p.order))
 	}
 }

@@ -8,10 +8,9 @@ func (c *Core) ClosedWhy() (why command.Closure, words string) {
 	switch why = c.lend.Closure(); why {
 	case command.ClosedDisk:
 		return why, c.lend.Full().Error()
+	case command.ClosedDiffers:
+		return why, c.lend.Unsure()
 	case command.ClosedTrouble:
-		if unsure := c.lend.Unsure(); unsure != "" {
-			return why, unsure
-		}
 		return why, "machine " + c.troubles.Of("", c.now.Boot)
 	default:
 		return why, ""

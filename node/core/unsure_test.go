@@ -26,7 +26,7 @@ func TestUnsureStartsNothingForOthers(t *testing.T) {
 		t.Fatalf("unsure b runs %v", b.running)
 	}
 	v, _ := r.state.Site("b")
-	if v.Exposed.MilliCPU != 0 || v.Assigned != (command.Resources{}) || v.Closed != command.ClosedTrouble {
+	if v.Exposed.MilliCPU != 0 || v.Assigned != (command.Resources{}) || v.Closed != command.ClosedDiffers {
 		t.Errorf("unsure b offers %+v, %+v assigned, closed %v", v.Exposed, v.Assigned, v.Closed)
 	}
 	if words := explain.ClosedText(b.core.ClosedWhy()); words != why {

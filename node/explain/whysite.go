@@ -40,6 +40,8 @@ func closureText(c command.Closure) string {
 		return "its broker's disk is full"
 	case command.ClosedTrouble:
 		return "none of its machines can start tasks"
+	case command.ClosedDiffers:
+		return "other sites contradict its broker's history or state"
 	}
 	return c.String()
 }

@@ -20,7 +20,9 @@ func (b *Book) Closure() command.Closure {
 		return command.ClosedDisk
 	case b.drain.On:
 		return command.ClosedDrain
-	case b.unsure != "", b.machines.AllResting():
+	case b.unsure != "":
+		return command.ClosedDiffers
+	case b.machines.AllResting():
 		return command.ClosedTrouble
 	}
 	return command.NotClosed

@@ -63,7 +63,7 @@ var tallyFigures = []struct {
 	},
 	{
 		prometheus.NewDesc("cloudshare_attempts_lost_total", "Attempts that this site lost: ended at their fence, vanished, "+
-			"orphaned (what watched them was gone without a word), or stopped though nobody asked.", []string{"handler", "cause"}, nil),
+			"orphaned (what watched them, or their network, was gone without a word), or stopped though nobody asked.", []string{"handler", "cause"}, nil),
 		func(m node.Metrics) []node.Tally { return m.Lost },
 	},
 }

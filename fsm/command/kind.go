@@ -32,7 +32,7 @@ const (
 	KindVote      Kind = 25 // an elector votes
 	KindGossipKey Kind = 26 // the next key of gossip
 	KindRenice    Kind = 27 // an owner changes the order of its waiting jobs
-	KindOrphans   Kind = 28 // attempts lost what watched them, or their network, while their site stood; from version 2 on
+	KindOrphans   Kind = 28 // attempts lost what watched them or their network, not their site; since version 2
 	KindLead      Kind = 29 // a leader introduces itself
 )
 

@@ -48,7 +48,7 @@ type TaskView struct {
 	ExitCode                                 int32
 	Signal                                   int32
 	Failures, Losses                         uint32
-	Orphans                                  uint32 // of attempts that lost what watched them, or their network; no Losses
+	Orphans                                  uint32 // of attempts that lost what watched them, or their network
 }
 
 // Assignment is a live attempt at a site, which its broker must be running (Stop false) or ending (Stop

@@ -206,7 +206,7 @@ test-metrics: need-go ## have promtool check what /metrics shows, and the alerts
 # The provider is a library of the tests' own module.
 .PHONY: test-oidc
 test-oidc: build bin/tools/testsum ## log in at a real OpenID provider, and attack a broker with forged tokens
-	@bin/tools/testsum -- $(GO) -C test/oidc test -json -count=1 -timeout 10m ./...
+	@bin/tools/testsum --system $(GO) -C test/oidc test -json -count=1 -timeout 10m ./...
 
 .PHONY: man
 man: build ## write the manual pages into bin/man

@@ -174,6 +174,25 @@ func (a *api) removePod(ctx context.Context, name string) error {
 	})
 }
 
+// expirePod ends a pod that runs, like removePod, but leaves it there: its active deadline is
+// over. Its note says why. The server, too, gives up after the timeout; Invalid: the pod does not
+// run as it was seen to.
+func (a *api) expirePod(ctx context.Context, pod *podView, note string) error {
+	runs := fmt.Sprintf("/status/containerStatuses/%d/state/running/startedAt", pod.at)
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": runs, "value": metav1.NewTime(pod.running)},
+		{"op": "add", "path": "/metadata/annotations/" + strings.ReplaceAll(noteEnd, "/", "~1"), "value": note},
+		{"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 1},
+	})
+	if err != nil {
+		return err
+	}
+	return a.call(ctx, func(ctx context.Context) error {
+		return a.core.Patch(types.JSONPatchType).Namespace(a.namespace).Resource("pods").Name(pod.name).
+			Timeout(a.timeout).MaxRetries(0).Body(patch).Do(ctx).Error()
+	})
+}
+
 // ungate has the scheduler see a pod; the server, too, gives up after the timeout.
 func (a *api) ungate(ctx context.Context, name string) error {
 	const patch = `{"spec":{"schedulingGates":[{"$patch":"delete","name":"` + gate + `"}]}}`

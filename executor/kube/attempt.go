@@ -31,7 +31,8 @@ type work struct {
 	deciding   bool // Start waits for where it goes
 	declined   bool // Invariant: only while deciding, and then for good
 	kill       *kill
-	asked      time.Time // when its pod or Job was last asked to end
+	spared     time.Time // until when its pod is ended in place, and not deleted; zero = it is not being ended
+	askAgain   time.Time // when its pod or Job is asked to end once more
 	removed    time.Time // when what is left of it was last asked to go
 	began      time.Time // seen to run; zero = not yet
 	doing      string    // told last

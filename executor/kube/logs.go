@@ -10,15 +10,11 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/outputs"
 )
-
-// relook is how soon a kubelet that could not tell an output is asked again.
-const relook = 500 * time.Millisecond
 
 // taskOutput is what tasks write: read from their nodes, and kept in their folders.
 type taskOutput struct {
@@ -28,64 +24,6 @@ type taskOutput struct {
 	works *workSet
 	view  *clusterView
 	logs  *podLogs
-}
-
-// keep copies what an ended task has written into its folder, since it goes
-// with its pod. again: the node could not tell it now.
-func (o *taskOutput) keep(
-	ctx context.Context, w *work, pod *podView, gone bool,
-) (out [2]int64, again time.Duration) {
-	if gone {
-		o.markMissing(w, "its pod was removed before it could be read")
-		return out, 0
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.cfg.CallTimeout)
-	defer cancel()
-	for n := range attempts.Streams {
-		var err error
-		if out[n], err = o.copy(ctx, w, pod.name, n); err == nil {
-			continue
-		}
-		if o.triesAgain(w) && !apierrors.IsNotFound(err) {
-			return out, relook
-		}
-		o.markMissing(w, inLine(err.Error()))
-		o.log.Warn().Err(err).Str("attempt", w.Name).Msg("the output of a task could not be had from its node")
-		break
-	}
-	return out, 0
-}
-
-// markMissing notes why an output is not to be had.
-func (o *taskOutput) markMissing(w *work, why string) {
-	o.works.mu.Lock()
-	defer o.works.mu.Unlock()
-	w.NoOutput = why
-}
-
-// triesAgain reports whether the output is still worth a try.
-func (o *taskOutput) triesAgain(w *work) bool {
-	o.works.mu.Lock()
-	defer o.works.mu.Unlock()
-	if w.patience.IsZero() {
-		w.patience = time.Now().Add(o.cfg.LogWait)
-	}
-	return time.Now().Before(w.patience)
-}
-
-// copy writes one stream's file.
-func (o *taskOutput) copy(ctx context.Context, w *work, pod string, stream int) (int64, error) {
-	in, err := o.logs.open(ctx, pod, stream, false)
-	if err != nil {
-		return 0, err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(filepath.Join(w.dir, attempts.Streams[stream]), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return 0, err
-	}
-	n, err := io.Copy(out, io.LimitReader(in, o.cfg.MaxLogBytes))
-	return n, errors.Join(err, out.Close())
 }
 
 type eof struct{}

@@ -24,6 +24,8 @@ const (
 	labelOfJob = "batch.kubernetes.io/job-name"
 	// noteName is an annotation: the attempt's whole name.
 	noteName = "cloudshare/attempt-name"
+	// noteEnd is an annotation of a pod that is being ended: why, see kill.order.
+	noteEnd = "cloudshare/end"
 )
 
 // Lengths of names: a Job's is a label of its pods, whose own names are longer

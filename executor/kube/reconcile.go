@@ -87,6 +87,9 @@ func (c *reconciler) reconcileAttempt(ctx context.Context, w *work, v *jobView, 
 	if pod != nil && !pod.gated && w.let == "" { // by others, or a server that knows no gates
 		w.let = pod.name
 	}
+	if pod != nil && w.kill == nil { // an earlier life of the broker ended it
+		w.kill = readOrder(pod.order)
+	}
 	made, seen, k, harmless := w.made, w.seen, w.kill, w.cannotRun(pod)
 	c.works.mu.Unlock()
 	if harmless {
@@ -147,12 +150,11 @@ func (c *reconciler) outOfSight(w *work, pod *podView) string {
 func (c *reconciler) steer(ctx context.Context, w *work, pod *podView) (time.Duration, error) {
 	again := c.decide(w, pod)
 	c.works.mu.Lock()
-	k, due, harmless := w.kill, time.Since(w.asked) > askEach, w.cannotRun(pod)
+	k, harmless := w.kill, w.cannotRun(pod)
 	c.works.mu.Unlock()
-	var err error
 	switch {
 	case k == nil && pod != nil && pod.gated:
-		err = c.client.letGo(ctx, w, pod)
+		err := c.client.letGo(ctx, w, pod)
 		c.emitDoing(w, pod)
 		return again, err
 	case k == nil:
@@ -160,23 +162,9 @@ func (c *reconciler) steer(ctx context.Context, w *work, pod *podView) (time.Dur
 		return again, nil
 	case harmless:
 		return 0, c.finisher.endAttempt(w, k.unstarted(), [2]int64{})
-	case !due:
-		return askEach, nil
 	}
 	c.emitDoing(w, pod)
-	switch {
-	case pod != nil:
-		err = c.api.removePod(ctx, pod.name)
-	default:
-		err = c.api.removeJob(ctx, w.job)
-	}
-	if err = c.reach.answered(ignoreMissing(err)); err != nil {
-		return 0, fmt.Errorf("end %s: %w", w.Name, err)
-	}
-	c.works.mu.Lock()
-	w.asked = time.Now()
-	c.works.mu.Unlock()
-	return askEach, nil
+	return c.client.end(ctx, w, pod, k)
 }
 
 // decide whether the attempt is to end; again: when to look again if not.

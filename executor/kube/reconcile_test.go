@@ -22,13 +22,18 @@ import (
 // served is a handler whose API server answers so; nothing is watched.
 func served(t *testing.T, answer func(r *http.Request) (code int, body string)) *Handler {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return servedBy(t, func(w http.ResponseWriter, r *http.Request) {
 		code, body := answer(r)
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(code)
 		fmt.Fprint(w, body)
-	}))
+	})
+}
+
+func servedBy(t *testing.T, answer http.HandlerFunc) *Handler {
+	t.Helper()
+	s := httptest.NewServer(answer)
 	t.Cleanup(s.Close)
 	cfg := good(t)
 	cfg.Cluster = kubeconfig(t, s.URL)

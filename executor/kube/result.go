@@ -30,6 +30,9 @@ type kill struct {
 	decline bool
 }
 
+// leaseEnded is why what has outlived its fence is ended.
+func leaseEnded() *kill { return &kill{cause: executor.Fenced, why: "its site's lease ended"} }
+
 // lost returns the end of an attempt of which nothing runs any more, through no fault
 // of its own: nobody asked for its stop.
 func lost(why string) executor.Result {
@@ -51,7 +54,7 @@ func outcome(t executor.Task, p *podView, k *kill, seen time.Duration) executor.
 	switch {
 	case k != nil && r.Started.IsZero():
 		return k.unstarted()
-	case k != nil && p.deleting: // else it came to its end before it heard of ours
+	case k != nil && (p.deleting || p.order != ""): // else it came to its end before it heard of ours
 		r.Cause, r.Detail = k.cause, k.detail(t)
 		if k.cause == executor.TimedOut {
 			r.Run = max(r.Run, t.Timeout)

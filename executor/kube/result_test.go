@@ -74,6 +74,16 @@ func TestOutcomes(t *testing.T) {
 			pod:  podState{deleting: true, ended: term(143, "Error", "")},
 			kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 143, signal: 15, detail: "stopped: enough",
 		},
+		"stopped in place": { // its container has ended, and its pod not quite
+			pod:  podState{order: "stopped: enough", ended: term(143, "Error", "")},
+			kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 143, signal: 15, detail: "stopped: enough",
+		},
+		"stopped in place, at last": {
+			pod: podState{
+				order: "stopped: enough", phase: corev1.PodFailed, reason: deadlineExceeded, ended: term(0, "Completed", ""),
+			},
+			kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 137, signal: 9, detail: "stopped: enough",
+		},
 		"done before the stop": {pod: podState{ended: term(0, "Completed", "")}, kill: &kill{cause: executor.Stopped, why: "Insufficient cpu", decline: true}},
 		"timed out": {
 			pod: podState{deleting: true, ended: term(137, "Error", "")}, kill: &kill{cause: executor.TimedOut},

@@ -60,6 +60,8 @@ type podView struct {
 type podState struct {
 	phase           corev1.PodPhase
 	deleting, gated bool
+	// order is why a broker of ours ended it and left it there, see noteEnd; "" = none did.
+	order string
 	// reason and message are the pod's; unplaced is the scheduler's, disrupted that
 	// of whoever ends it.
 	reason, message, unplaced, disrupted string
@@ -68,6 +70,7 @@ type podState struct {
 	// noWatchdog is what keeps its watchdog from it.
 	noWatchdog string
 	running    time.Time // zero = it does not; to the second
+	at         int       // of the container that runs, among the pod's
 	ended      *corev1.ContainerStateTerminated
 }
 
@@ -95,7 +98,7 @@ func (d *decoder) readPod(o runtime.Object) *podView {
 	v.job = p.Labels[labelOfJob]
 	v.podState = &podState{
 		phase: p.Status.Phase, deleting: p.DeletionTimestamp != nil, gated: isGated(p),
-		reason: p.Status.Reason, message: p.Status.Message,
+		reason: p.Status.Reason, message: p.Status.Message, order: p.Annotations[noteEnd],
 	}
 	for _, c := range p.Status.Conditions {
 		switch {
@@ -108,7 +111,7 @@ func (d *decoder) readPod(o runtime.Object) *podView {
 	}
 	v.noWatchdog = noWatchdog(p)
 	for i := range p.Status.ContainerStatuses {
-		v.setState(&p.Status.ContainerStatuses[i].State)
+		v.setState(i, &p.Status.ContainerStatuses[i].State)
 	}
 	return v
 }
@@ -132,12 +135,12 @@ func isOver(p *corev1.Pod) bool {
 	return true
 }
 
-func (s *podState) setState(c *corev1.ContainerState) {
+func (s *podState) setState(i int, c *corev1.ContainerState) {
 	switch {
 	case c.Terminated != nil:
 		s.ended = c.Terminated.DeepCopy()
 	case c.Running != nil:
-		s.running = c.Running.StartedAt.Time
+		s.running, s.at = c.Running.StartedAt.Time, i
 	case c.Waiting != nil:
 		s.waiting, s.what = c.Waiting.Reason, c.Waiting.Message
 	}

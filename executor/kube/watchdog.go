@@ -223,7 +223,7 @@ func (l *leases) lapse() {
 
 // lapsed ends an attempt. REQUIRES: workSet.mu held.
 func (l *leases) lapsed(w *work) {
-	w.kill = &kill{cause: executor.Fenced, why: "its site's lease ended"}
+	w.kill = leaseEnded()
 	l.works.queue.Add(w.job)
 }
 

@@ -139,7 +139,9 @@ func heard(task executor.Task, t guard.Told, p *podView, k *kill, seen executor.
 }
 
 // isAlone: Kubernetes has not ended the pod, for all that it says.
-func (p *podView) isAlone() bool { return !p.deleting && p.reason == "" && p.disrupted == "" }
+func (p *podView) isAlone() bool {
+	return !p.deleting && p.order == "" && p.reason == "" && p.disrupted == ""
+}
 
 // notBegun returns the end of a task whose watchdog was given leave and did not begin it.
 func notBegun(t guard.Told) executor.Result {

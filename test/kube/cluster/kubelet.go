@@ -50,6 +50,10 @@ state = "%[1]s/state"
 	return os.WriteFile(path, []byte(conf), 0o600)
 }
 
+// PodPids is how many processes and threads a pod may have, as operators set it: a fork bomb
+// would have all of this machine's else.
+const PodPids = 256
+
 // configureKubelet: nothing is evicted and nothing collected on this machine's
 // account, and its packet filter stays as it is.
 func (n *Node) configureKubelet() error {
@@ -89,6 +93,7 @@ failCgroupV1: false
 failSwapOn: false
 oomScoreAdj: 0
 makeIPTablesUtilChains: false
+podPidsLimit: %[7]d
 evictionHard: {memory.available: 1Mi, nodefs.available: 0%%, imagefs.available: 0%%, nodefs.inodesFree: 0%%}
 imageGCHighThresholdPercent: 100
 localStorageCapacityIsolation: false
@@ -99,7 +104,7 @@ clusterDomain: cluster.local
 nodeStatusUpdateFrequency: 1s
 nodeStatusReportFrequency: 2s
 nodeLeaseDurationSeconds: 4
-`, n.dir, n.c.Dir, host, port(addr), port(health), n.cgroup)
+`, n.dir, n.c.Dir, host, port(addr), port(health), n.cgroup, PodPids)
 	kubeconfig := filepath.Join(n.dir, "kubeconfig")
 	if err = errors.Join(
 		server.write(n.dir, "kubelet"),

@@ -120,6 +120,12 @@ func TestPodsRun(t *testing.T) {
 			t.Errorf("exit %d, %q", end.ExitCode, said(t, p.Name))
 		}
 	})
+	t.Run("processes", func(t *testing.T) {
+		job(t, n.Name, "forks", shell(fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & i=$((i+1)); done", PodPids)))
+		if p, end := ended(t, "forks"); end.ExitCode == 0 || !strings.Contains(said(t, p.Name), "can't fork") {
+			t.Errorf("exit %d, %q, want no more than %d processes", end.ExitCode, said(t, p.Name), PodPids)
+		}
+	})
 	t.Run("out of memory", func(t *testing.T) {
 		greedy := shell("dd if=/dev/zero of=/dev/null bs=200M count=1")
 		greedy.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("32Mi")}

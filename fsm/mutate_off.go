@@ -6,4 +6,5 @@ package fsm
 const (
 	noTokenCheck    = false
 	noCommandWindow = false
+	noAuthorship    = false
 )

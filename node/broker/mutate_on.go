@@ -59,6 +59,6 @@ func judgeWrongly(self string, sites []fsm.SiteView, v *core.Verdicts) {
 		}
 		wronged[r] = true
 		v.Lost = append(v.Lost, r)
-		mutate.Did("leader-loses", len(wronged))
+		mutate.Did("leader-loses")
 	}
 }

@@ -3,7 +3,7 @@ package coord
 import "time"
 
 // MaxCheckpoints bounds what a [Checkpointed] machine remembers.
-const MaxCheckpoints = 32
+const MaxCheckpoints = 48
 
 // Checkpoint is what a machine remembers of the moment right after one entry.
 type Checkpoint struct {
@@ -59,8 +59,8 @@ type Comparison struct {
 	// Unsure says why this member must begin no work of other sites now, in words; "" = it may:
 	// none differs, or most of the voters have what it has.
 	Unsure string
-	// At is when the last comparison was made, zero = never; Alone says that there
-	// is nobody to compare with.
+	// At is when states of a newer entry than before were compared last, zero = never; Alone says that there is nobody
+	// to compare with.
 	At    time.Time
 	Alone bool
 }

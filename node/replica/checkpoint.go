@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -36,6 +38,22 @@ func crossedLevel(before, after int64) int {
 	return level
 }
 
+// A counted checkpoint is of the history alone, and comes by the number of its entry: one of level n is at a multiple
+// of countedEvery << (countedShift·n). It needs no log time, which the leader may hold.
+const (
+	countedEvery    = 64
+	countedShift    = 3
+	maxCountedLevel = 3
+)
+
+// countedLevel returns the level of an entry's counted checkpoint, −1 if it has none.
+func countedLevel(entry uint64) int {
+	if entry%countedEvery != 0 {
+		return -1
+	}
+	return min(bits.TrailingZeros64(entry/countedEvery)/countedShift, maxCountedLevel)
+}
+
 // affordableLevel returns the lowest level at which a hash that takes so long costs
 // no more than its share.
 func affordableLevel(took time.Duration) int {
@@ -49,7 +67,7 @@ func affordableLevel(took time.Duration) int {
 // checkpointRing remembers checkpoints: of each level, and those above it, the
 // newest keptAtLevel.
 type checkpointRing struct {
-	// marks stand by entry. Invariant: at most coord.MaxCheckpoints.
+	// marks stand by entry. Invariant: at most keptAtLevel of each level.
 	marks []checkpointMark
 }
 
@@ -87,11 +105,13 @@ func (r *checkpointRing) hashed(entry uint64, hash [32]byte) {
 	}
 }
 
-// list returns copies by entry.
-func (r *checkpointRing) list() []coord.Checkpoint {
-	out := make([]coord.Checkpoint, len(r.marks))
-	for i := range r.marks {
-		out[i] = r.marks[i].Checkpoint
+// byEntry returns copies of what rings remember. REQUIRES: no entry is in two of them.
+func byEntry(rings ...*checkpointRing) (out []coord.Checkpoint) {
+	for _, r := range rings {
+		for i := range r.marks {
+			out = append(out, r.marks[i].Checkpoint)
+		}
 	}
+	slices.SortFunc(out, func(a, b coord.Checkpoint) int { return cmp.Compare(a.Entry, b.Entry) })
 	return out
 }

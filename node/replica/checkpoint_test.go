@@ -60,7 +60,7 @@ func TestCheckpointsInCommon(t *testing.T) {
 			if level >= max(levels[0], levels[1]) {
 				newest = entry
 			}
-			a, b := rings[0].list(), rings[1].list()
+			a, b := byEntry(&rings[0]), byEntry(&rings[1])
 			if len(a) > coord.MaxCheckpoints || len(b) > coord.MaxCheckpoints {
 				t.Fatalf("%d and %d are remembered", len(a), len(b))
 			}
@@ -70,6 +70,53 @@ func TestCheckpointsInCommon(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCountedCheckpointsInCommon: two replicas of which one is up to 10,000 entries behind have a counted checkpoint in
+// common, and never more of them than are told.
+func TestCountedCheckpointsInCommon(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ahead := rapid.Uint64Range(15_000, 200_000).Draw(t, "entries")
+		behind := ahead - rapid.Uint64Range(0, 10_000).Draw(t, "behind")
+		lists := map[uint64][]coord.Checkpoint{}
+		var ring checkpointRing
+		for entry := uint64(countedEvery); entry <= ahead; entry += countedEvery {
+			if behind < entry && lists[behind] == nil {
+				lists[behind] = byEntry(&ring)
+			}
+			ring.add(checkpointMark{coord.Checkpoint{Entry: entry}, countedLevel(entry)})
+		}
+		lists[ahead] = byEntry(&ring)
+		if lists[behind] == nil { // no such entry lies between them
+			lists[behind] = lists[ahead]
+		}
+		if n := len(lists[ahead]); n > coord.MaxCheckpoints-keptAtLevel*(maxCheckpointLevel+1) {
+			t.Fatalf("%d are remembered", n)
+		}
+		known := func(c coord.Checkpoint) bool { return slices.Contains(lists[behind], c) }
+		if !slices.ContainsFunc(lists[ahead], known) {
+			t.Fatalf("nothing in common of %v and %v", lists[ahead], lists[behind])
+		}
+	})
+}
+
+// TestHeldLogTimeEndsNoCheckpoints: a leader that holds log time, or moves it by too little, has histories compared all
+// the same. Found by a leader in test/attacks that had let time run fast before: it stood, and what the leader told a
+// follower was not found.
+func TestHeldLogTimeEndsNoCheckpoints(t *testing.T) {
+	r := checkpointed(t)
+	for range 3 * countedEvery {
+		if _, err := r.Apply(idle(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var entries []uint64
+	for _, c := range awaitCheckpoints(t, r) {
+		entries = append(entries, c.Entry)
+	}
+	if !slices.Equal(entries, []uint64{countedEvery, 2 * countedEvery, 3 * countedEvery}) {
+		t.Errorf("checkpoints at %v", entries)
+	}
 }
 
 // idle is an entry that moves log time only.

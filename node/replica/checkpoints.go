@@ -16,6 +16,8 @@ const checkpointHeld = 20 * time.Second
 type checkpoints struct {
 	on   bool
 	ring checkpointRing
+	// counted are the checkpoints between those.
+	counted checkpointRing
 	// held is the frozen state of the newest one that was hashed, until heldUntil; zero = none.
 	held      frozen
 	heldUntil time.Time
@@ -33,8 +35,8 @@ var _ coord.Checkpointed = (*Replica)(nil)
 
 // KeepCheckpoints has the replica remember the head of its chain now and then, and
 // its state's hash, for comparisons with other replicas. Which entries these are
-// depends on log time alone, of how many the state is hashed on what that costs
-// here. Call it before the first Apply.
+// depends on log time and their numbers alone, of how many the state is hashed on what
+// that costs here. Call it before the first Apply.
 func (r *Replica) KeepCheckpoints() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,17 +44,26 @@ func (r *Replica) KeepCheckpoints() {
 }
 
 // checkpoint notes a checkpoint if the entry that was applied is one; before is
-// the log time before it. The state's hash is computed concurrently with Apply.
-// REQUIRES: r.mu held.
+// the log time before it. REQUIRES: r.mu held.
 func (r *Replica) checkpoint(before int64) {
 	c := &r.points
 	if !c.on {
 		return
 	}
+	now := coord.Checkpoint{Entry: r.state.Index(), Chain: r.chain}
 	level := crossedLevel(before, r.state.Time())
 	if level >= 0 {
-		c.ring.add(checkpointMark{coord.Checkpoint{Entry: r.state.Index(), Chain: r.chain}, level})
+		c.ring.add(checkpointMark{now, level})
+	} else if n := countedLevel(now.Entry); n >= 0 {
+		c.counted.add(checkpointMark{now, n})
 	}
+	r.hashIfDue(level)
+}
+
+// hashIfDue has the state's hash computed concurrently with Apply, if a checkpoint of that level is there to be hashed.
+// REQUIRES: r.mu held.
+func (r *Replica) hashIfDue(level int) {
+	c := &r.points
 	now := time.Now()
 	if c.held.Frozen != nil && now.After(c.heldUntil) {
 		c.held = frozen{}
@@ -92,7 +103,7 @@ func (c *checkpoints) hashed(copied frozen, hash [32]byte, took time.Duration, r
 
 // replaced forgets the checkpoints of a state that is no more.
 func (c *checkpoints) replaced() {
-	c.ring, c.held = checkpointRing{}, frozen{}
+	c.ring, c.counted, c.held = checkpointRing{}, checkpointRing{}, frozen{}
 	c.restores++
 }
 
@@ -103,7 +114,7 @@ func (r *Replica) HashFormat() string { return fsm.HashFormat }
 func (r *Replica) Checkpoints() []coord.Checkpoint {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.points.ring.list()
+	return byEntry(&r.points.ring, &r.points.counted)
 }
 
 // Held implements coord.Checkpointed.

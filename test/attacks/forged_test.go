@@ -3,6 +3,8 @@
 package attacks
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -15,11 +17,14 @@ import (
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
-// running has a task run at its own site until the test ends, and returns its attempt.
+// running has a task of a site run at another one until the test ends, and returns its attempt: one that the state
+// knows, as it does none at its own site.
 func running(t *testing.T, s *testbed.Site) command.AttemptRef {
 	t.Helper()
+	i := slices.Index(shared.Sites, s)
+	at := shared.Sites[(i+1)%len(shared.Sites)]
 	a, err := s.Submit(within(t), testbed.Spec{
-		Command: []string{"/bin/sleep", "600"}, Sites: &testbed.Where{Only: []string{s.Name}},
+		Command: []string{"/bin/sleep", "600"}, Sites: &testbed.Where{Only: []string{at.Name}},
 	})
 	must(t, err)
 	t.Cleanup(func() { cancel(t, s, a.ID) })
@@ -205,6 +210,11 @@ func TestOwnWordsAboutOthers(t *testing.T) {
 	ref := all[command.KindDecline].(*command.Decline).Attempts[0]
 	if job, err := victim.Job(within(t), ref.Job.String()); err != nil || job.Counts["running"] != 1 {
 		t.Errorf("the victim's task: %v, %v", job.Counts, err)
+	}
+	tasks, err := victim.Tasks(within(t), ref.Job.String())
+	token := strconv.FormatUint(ref.Token, 10)
+	if err != nil || tasks[0].Attempt != int(ref.Attempt) || tasks[0].Token.String() != token {
+		t.Errorf("the victim's attempt %v has become %+v, %v", ref, tasks, err)
 	}
 	if info, err := shared.Sites[0].Info(within(t), who.Site); err != nil || info.Incarnation != who.incarnation {
 		t.Errorf("with another's data it has registered: %+v, %v", info, err)

@@ -47,7 +47,7 @@ func every(ctx context.Context, d time.Duration, what func()) {
 // setPolicies has a client at every broker set policies, each another one, until
 // ctx ends.
 func (r *run) setPolicies(ctx context.Context) {
-	for _, m := range r.members {
+	for _, m := range r.honest() {
 		r.watched.Go(func() {
 			every(ctx, setEvery, func() {
 				wait, cancel := context.WithTimeout(ctx, setWait)
@@ -202,7 +202,8 @@ const searchWithin = time.Minute
 // linearizable judges all that clients were told.
 func (r *run) linearizable() error {
 	began := time.Now()
-	history := r.history.All()
+	hostile := func(o linear.Op) bool { return !r.honesty().Is(o.At) || !r.honesty().Is(o.Owner) }
+	history := slices.DeleteFunc(r.history.All(), hostile)
 	found, err := linear.Check(history, searchWithin, r.dir)
 	r.blame(found...)
 	r.say("%d operations checked for an order within %s", len(history), time.Since(began).Round(time.Millisecond))
@@ -212,7 +213,7 @@ func (r *run) linearizable() error {
 // lastReads returns of brokers that agree on a state that nobody changes any more: no
 // answer may be older.
 func (r *run) lastReads(ctx context.Context) error {
-	for _, m := range r.members {
+	for _, m := range r.honest() {
 		if _, err := r.policy(ctx, m, true); err != nil {
 			return fmt.Errorf("read the policy: %w", err)
 		}

@@ -26,9 +26,10 @@ func (r *run) compareStates(ctx context.Context) {
 
 // sameEntry reports whether all brokers that answered showed the same entry.
 func (r *run) sameEntry(ctx context.Context) bool {
-	shown := make([]uint64, len(r.members))
+	members := r.honest()
+	shown := make([]uint64, len(members))
 	var all sync.WaitGroup
-	for i, m := range r.members {
+	for i, m := range members {
 		if !r.faults.on(m) && m.up() {
 			all.Go(func() { shown[i] = r.seeState(ctx, m) })
 		}

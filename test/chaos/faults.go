@@ -93,6 +93,10 @@ func (r *run) sleepUntilFaults(ctx context.Context, p *plan.Plan, at time.Durati
 
 // begin a fault; it is taken back in the background.
 func (r *run) begin(ctx context.Context, f plan.Fault) {
+	if f.Kind == plan.Hostile {
+		r.beginHostile(ctx, f)
+		return
+	}
 	targets := r.targets(ctx, f)
 	if len(targets) == 0 {
 		r.say("%s %s: left out, no site is free for it", f.Kind, f.Role)
@@ -284,6 +288,9 @@ func (r *run) pause(ctx context.Context, d time.Duration, m *member) error {
 func (r *run) healAll(ctx context.Context) error {
 	r.faults.going.Wait()
 	r.lab.HealAll()
+	if err := r.pacify(); err != nil {
+		return err
+	}
 	for _, m := range r.members {
 		if !m.up() {
 			if err := m.launch(); err != nil {
@@ -295,7 +302,7 @@ func (r *run) healAll(ctx context.Context) error {
 	if err := errors.Join(r.faults.errs...); err != nil {
 		return fmt.Errorf("inject faults: %w", err)
 	}
-	for _, m := range r.members {
+	for _, m := range r.honest() {
 		if err := m.awaitReady(ctx); err != nil {
 			return broke(check.Progress, "%s", err)
 		}

@@ -43,13 +43,16 @@ type fleetOptions struct {
 	dir    string
 	sites  int
 	guests int // how many of them, the last ones, do not join at the start
-	cores  int
-	zk     bool     // the log is on a ZooKeeper server, on a host of its own
-	disks  bool     // each site's data are on a disk that can lose power
-	slow   bool     // each site's disk can be made slow
-	slowfs string   // the program for that
-	lines  []string // more lines of every broker's configuration
-	env    []string // more of every broker's environment
+	// hostile is the number of the site that turns against the others, 0 = none; hostileBinary is what it runs.
+	hostile       int
+	hostileBinary string
+	cores         int
+	zk            bool     // the log is on a ZooKeeper server, on a host of its own
+	disks         bool     // each site's data are on a disk that can lose power
+	slow          bool     // each site's disk can be made slow
+	slowfs        string   // the program for that
+	lines         []string // more lines of every broker's configuration
+	env           []string // more of every broker's environment
 }
 
 // fleet is a federation of brokers, each on a host of the lab.
@@ -72,6 +75,9 @@ type member struct {
 	place place // where its broker listens; changes only while that is down
 	ended chan<- string
 	env   []string // more of the broker's environment than all have
+
+	binary  string // what it runs
+	hostile bool   // it is of the build that can turn against the others; see hostile.go
 
 	forked  atomic.Bool            // its state is another one on purpose
 	read    atomic.Pointer[[]byte] // the token
@@ -132,7 +138,11 @@ func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fle
 					MaxIdleConnsPerHost: 8,
 				}},
 			},
-			host: h, opts: &f.fleetOptions, place: home, ended: ended,
+			host: h, opts: &f.fleetOptions, place: home, ended: ended, binary: opts.binary,
+		}
+		if opts.hostile == i+1 {
+			m.binary, m.hostile = opts.hostileBinary, true
+			m.env = []string{"HOSTILE_LEADER=" + m.hostility()}
 		}
 		m.Read = m.readOnce
 		f.members = append(f.members, m)
@@ -266,7 +276,7 @@ func (m *member) launch(args ...string) error {
 		return fmt.Errorf("open log of %s: %w", m.Name, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(m.opts.binary, append([]string{"broker", "--config", m.config()}, args...)...)
+	cmd := exec.Command(m.binary, append([]string{"broker", "--config", m.config()}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = slices.Concat(cleanEnv(os.Environ()), m.opts.env, m.env)
 	// A terminal's ^C goes to the run, which ends the brokers itself.
@@ -302,7 +312,7 @@ func (m *member) reap(p *process) {
 	expected := m.expects
 	m.mu.Unlock()
 	close(p.done)
-	if !expected {
+	if !expected && !m.hostile {
 		m.ended <- fmt.Sprintf("the broker of %s ended by itself (%v)\n%s", m.Name, err, m.LogTail(15))
 	}
 }

@@ -41,7 +41,7 @@ func (r *run) settle(ctx context.Context, clients *sync.WaitGroup, stopClients c
 	within := endWithin + r.work()/time.Duration(len(r.members)*r.cores)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s of healing", within.Round(time.Second)))
 	defer cancel()
-	for _, o := range r.ordered() {
+	for _, o := range r.honesty().Ordered(r.ordered()) {
 		for _, id := range o.IDs {
 			if err := r.awaitEnd(ctx, o, id); err != nil {
 				r.violated(check.Progress, "%s (%s): %s", id, o.Name, err)
@@ -86,7 +86,7 @@ func (r *run) judge(ctx context.Context) error {
 	if err := r.linearizable(); err != nil {
 		return err
 	}
-	marks, err := r.readMarks()
+	marks, err := r.honestMarks()
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (r *run) judge(ctx context.Context) error {
 	if err := r.keep("shown.json", shown); err != nil {
 		return err
 	}
-	orders := r.ordered()
+	orders := r.honesty().Ordered(r.ordered())
 	r.blame(check.Acknowledged(orders)...)
 	r.blame(check.Known(orders, shown)...)
 	r.blame(check.Strangers(shown, marks)...)
@@ -107,7 +107,7 @@ func (r *run) judge(ctx context.Context) error {
 			owners[id] = o.Owner
 			r.blame(check.Tasks(o, id, marks)...)
 			if i := slices.IndexFunc(shown, func(s check.Shown) bool { return s.ID == id }); i >= 0 {
-				r.blame(check.End(o, shown[i], marks)...)
+				r.blame(r.honesty().End(o, shown[i], marks)...)
 			}
 		}
 	}
@@ -141,11 +141,12 @@ func (r *run) recount(ctx context.Context, owners map[string]string, shown []che
 	var found []check.Violation
 	err := testbed.Await(ctx, "full ledgers", func() error {
 		var now []check.Violation
-		for _, m := range r.members {
+		for _, m := range r.honest() {
 			l, err := m.ledger(ctx)
 			if err != nil {
 				return err // what the last whole look found stands
 			}
+			l = r.honesty().Ledger(l)
 			now = append(append(now, l.Zero()...), l.Recount(owners, shown, marks)...)
 		}
 		if found = now; len(found) > 0 {
@@ -161,8 +162,8 @@ func (r *run) recount(ctx context.Context, owners map[string]string, shown []che
 
 // probe has every site take a job and see it succeed.
 func (r *run) probe(ctx context.Context) {
-	for i, m := range r.members {
-		o := r.track(plan.Order{At: time.Since(r.began), Site: i + 1, Key: "probe-" + m.Name, Jobs: []plan.Job{{
+	for _, m := range r.honest() {
+		o := r.track(plan.Order{At: time.Since(r.began), Site: r.number(m), Key: "probe-" + m.Name, Jobs: []plan.Job{{
 			Name: "probe-" + m.Name, Count: 1, Length: 10 * time.Millisecond, OnLoss: check.Fenced, Tries: 1,
 		}}})
 		within, cancel := context.WithTimeoutCause(ctx, probeWithin, fmt.Errorf("not within %s", probeWithin))
@@ -184,7 +185,7 @@ func (r *run) probe(ctx context.Context) {
 // agree waits until all brokers show the state of the same entry.
 func (r *run) agree(ctx context.Context) error {
 	var sites []*testbed.Site
-	for _, m := range r.members {
+	for _, m := range r.honest() {
 		sites = append(sites, m.Site)
 	}
 	return testbed.AwaitEqualState(ctx, sites...)
@@ -194,12 +195,15 @@ func (r *run) agree(ctx context.Context) error {
 // other broker knows it by another end.
 func (r *run) shown(ctx context.Context) ([]check.Shown, error) {
 	byID := map[string]check.Shown{}
-	for _, m := range r.members {
+	for _, m := range r.honest() {
 		jobs, err := m.jobs(ctx, "")
 		if err != nil {
 			return nil, err
 		}
 		for _, j := range jobs {
+			if !r.honesty().Is(j.Site) {
+				continue
+			}
 			r.blame(r.steady.See(m.Name, j.ID, j.State)...)
 			if j.Site != m.Name {
 				continue

@@ -35,6 +35,7 @@ type options struct {
 	length       time.Duration
 	disks        bool
 	slow         bool
+	hostile      bool
 	dir          string
 	binary       string
 	scenario     string
@@ -52,6 +53,7 @@ func main() {
 	flag.DurationVar(&o.length, "for", time.Minute, "how long traffic and faults of a drawn run last; settling takes up to a minute more")
 	flag.BoolVar(&o.disks, "disks", true, "give every site of a drawn run a disk that loses what was not synced")
 	flag.BoolVar(&o.slow, "slow", false, "let disks of a drawn run become slow; needs /dev/fuse")
+	flag.BoolVar(&o.hostile, "hostile", false, "let one site of a drawn run turn against the others")
 	flag.StringVar(&o.dir, "dir", os.TempDir(), "make the folder of the run here")
 	flag.StringVar(&o.binary, "binary", "", "test this cloudshare binary instead of building one")
 	flag.StringVar(&o.scenario, "scenario", "", "play these scenarios, separated by commas; all = every one")
@@ -109,6 +111,11 @@ func (o options) inDir(ctx context.Context, dir string, parts []part) error {
 			return err
 		}
 	}
+	if slices.ContainsFunc(parts, func(p part) bool { return p.hostile }) {
+		if s.hostileBinary, err = buildHostile(ctx, dir); err != nil {
+			return err
+		}
+	}
 	if o.mutations {
 		unplayed := testMutations()
 		if o.scenario != "" {
@@ -122,6 +129,15 @@ func (o options) inDir(ctx context.Context, dir string, parts []part) error {
 		}
 	}
 	return s.play(ctx, parts)
+}
+
+// buildHostile builds what a site runs that turns against the others, beside what the others run.
+func buildHostile(ctx context.Context, dir string) (string, error) {
+	dir = filepath.Join(dir, "hostile-build")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make folder for a hostile broker: %w", err)
+	}
+	return testbed.Build(ctx, dir, "mutate")
 }
 
 // buildMarker builds the task's program: static, so that it starts at once. Its folder is

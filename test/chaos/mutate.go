@@ -43,6 +43,7 @@ func mutations() []mutation {
 		{"no-request-identity", "other-name", []check.Rule{check.Progress}},
 		{"no-own-gap", "own-pause", []check.Rule{check.Progress}},
 		{"no-replica-compare", "fork", []check.Rule{check.SameState}},
+		{"no-authorship", "hostile", []check.Rule{check.TrueEnd, check.NoPanic}},
 		// A journal that was not synced is gone, or torn so that it does not open.
 		{"no-journal-sync", "power", []check.Rule{check.OneEnd, check.OneJob, check.Progress}},
 	}
@@ -50,13 +51,14 @@ func mutations() []mutation {
 
 // testMutation switches a safeguard off that no play of a whole federation comes across:
 // a named test must fail then.
-type testMutation struct{ name, pkg, test string }
+type testMutation struct{ name, pkg, test, tags string }
 
 func testMutations() []testMutation {
 	const raftlog = "github.com/cloudshare/cloudshare/node/coord/raftlog"
 	return []testMutation{
-		{"no-claimed-address", raftlog, "TestStrangerMovesNobody"},
-		{"no-leader-silence", raftlog + "/transport", "TestNameOfTheFormerLeaderRefusesNobody"},
+		{"no-claimed-address", raftlog, "TestStrangerMovesNobody", ""},
+		{"no-leader-silence", raftlog + "/transport", "TestNameOfTheFormerLeaderRefusesNobody", ""},
+		{"no-authorship", "github.com/cloudshare/cloudshare/test/attacks", "TestHostileLeader", ",attacks"},
 	}
 }
 
@@ -72,7 +74,7 @@ func (m testMutation) catch(ctx context.Context) error {
 }
 
 func (m testMutation) run(ctx context.Context, mutate string) (out string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-tags", "mutate", "-count=1", "-run", "^"+m.test+"$", m.pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-tags", "mutate"+m.tags, "-count=1", "-run", "^"+m.test+"$", m.pkg)
 	cmd.Env = append(os.Environ(), mutateVar+"="+mutate)
 	b, err := cmd.CombinedOutput()
 	return string(b), err
@@ -92,6 +94,7 @@ func (s stage) mutations(ctx context.Context, list []mutation, unplayed []testMu
 	if s.binary, err = testbed.Build(ctx, s.dir, "mutate"); err != nil {
 		return err
 	}
+	s.hostileBinary = s.binary
 	var errs []error
 	var report []string
 	for _, m := range list {

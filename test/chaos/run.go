@@ -71,12 +71,13 @@ func newRun(ctx context.Context, opts fleetOptions, marker string, out io.Writer
 
 // firstPolicy returns what the history begins with.
 func (r *run) firstPolicy(ctx context.Context) error {
-	p, err := r.policy(ctx, r.members[0], false)
+	first := r.honest()[0]
+	p, err := r.policy(ctx, first, false)
 	if err != nil {
 		return fmt.Errorf("read the first policy: %w", err)
 	}
 	r.history = linear.NewHistory(func() time.Duration { return time.Since(r.began) })
-	r.history.Saw(0, linear.Op{Kind: linear.SetPolicy, At: r.members[0].Name, Value: p.ReserveAfterMs})
+	r.history.Saw(0, linear.Op{Kind: linear.SetPolicy, At: first.Name, Value: p.ReserveAfterMs})
 	return nil
 }
 

@@ -48,6 +48,8 @@ func scenarios() []scenario {
 	wide := three
 	wide.lines = []string{"margin: " + wideMargin.String()}
 	grown := fleetOptions{sites: 5, guests: 1, cores: 1}
+	rivals := three
+	rivals.hostile = 1
 	return append(mutants(), []scenario{
 		{"dead-site", "a broker dies for good: its foreign task ends by itself, then runs elsewhere; its own waiting job is withdrawn until it returns", three, deadSite, ""},
 		{"fence", "a cut-off site's stubborn foreign task is killed before it is requeued: no overlap", three, fence, ""},
@@ -69,6 +71,7 @@ func scenarios() []scenario {
 		{"forged-term", "a stranger asks for votes in the last term there is: nobody believes it", three, forgedTerm, ""},
 		{"other-name", "a stranger says in one member's name, on and on, that the dead leader leads: another is elected", three, otherName, ""},
 		{"own-pause", "the only voter is paused past the lease and leads still: it gives up no site that it could not hear meanwhile", two, ownPause, ""},
+		{"hostile", "a site turns against the others while it leads, and while another one does: it forges, replays, floods, talks nonsense, reorders and censors; between honest sites nothing is lost, ended or started twice by it", rivals, hostileMember, ""},
 		{"members", "while jobs run, a site is expelled and let in again, another gets a new key, and one joins while those that let it in are killed: what the expelled one ran runs elsewhere, its own waits", grown, changeMembers, ""},
 		{"alone", "a cut-off site goes on with its own users' jobs and says so; what may have been sent runs once", three, alone, ""},
 	}...)
@@ -88,6 +91,7 @@ func playScenario(ctx context.Context, s scenario, on stage, dir string) ([]chec
 	opts := s.fleetOptions
 	on.mutate = strings.Trim(s.without+","+on.mutate, ",")
 	opts.binary, opts.dir, opts.env, opts.zk, opts.slowfs = on.binary, dir, on.env(), on.zk, on.slowfs
+	opts.hostileBinary = on.hostileBinary
 	fmt.Println(s.says)
 	r, err := newRun(ctx, opts, on.marker, os.Stdout)
 	if err != nil {

@@ -109,7 +109,11 @@ func forgedTerm(ctx context.Context, r *run) error {
 	}
 	for i, m := range r.members {
 		as := r.members[(i+1)%len(r.members)]
-		err = forgeVote(r.stranger(), fed, as, relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)})
+		layer, cause := hostile(r.stranger(), as, relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)}, fed)
+		if cause != nil {
+			return cause
+		}
+		err = forgeVote(layer, as.Name)
 		r.say("a thief of keys asks %s for its vote in the last term, as %s: %v", m.Name, as.Name, err)
 	}
 	if _, err = r.submit(ctx, 2, plan.Job{Name: "after", Count: 1, Length: time.Second, Sites: []int{3}}); err != nil {
@@ -123,18 +127,15 @@ func forgedTerm(ctx context.Context, r *run) error {
 }
 
 // forgeVote asks one broker for its vote in a term after which there is none.
-func forgeVote(from *netlab.Host, fed [16]byte, as *member, to relay.Peer) error {
-	layer, err := hostile(from, as, to, fed)
-	if err != nil {
-		return err
-	}
+func forgeVote(layer *forgedLayer, as string) error {
 	trans := raft.NewNetworkTransport(layer, 1, lag, io.Discard)
 	defer trans.Close()
 	req := raft.RequestVoteRequest{
-		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as.Name), Addr: []byte(as.Name)},
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as), Addr: []byte(as)},
 		Term:      math.MaxUint64, LastLogIndex: math.MaxUint64, LastLogTerm: math.MaxUint64, LeadershipTransfer: true,
 	}
 	var answer raft.RequestVoteResponse
+	to := layer.to
 	if err := trans.RequestVote(raft.ServerID(to.Site), raft.ServerAddress(to.Addr), &req, &answer); err != nil {
 		return fmt.Errorf("ask for the vote: %w", err)
 	}

@@ -18,6 +18,8 @@ import (
 type stage struct {
 	dir, binary, marker, slowfs string
 
+	hostileBinary string // what a site runs that turns against the others
+
 	mutate string // safeguards that the brokers work without; "" = none
 	keep   bool   // folders stay
 	zk     bool   // the federation's log is on ZooKeeper
@@ -35,7 +37,9 @@ func (s stage) env() []string {
 type part struct {
 	name string
 	slow bool // it needs disks that can be made slow
-	play func(ctx context.Context, s stage, dir string) ([]check.Violation, error)
+	// hostile: one site turns against the others.
+	hostile bool
+	play    func(ctx context.Context, s stage, dir string) ([]check.Violation, error)
 }
 
 var errFound = errors.New("promises were broken")
@@ -46,16 +50,16 @@ func (o options) parts() ([]part, error) {
 	case o.suite == "short":
 		names := []string{"fence", "alone", "power", "full-disk", "members"}
 		if o.coordination == "raft" {
-			names = append(names, "typo", "forged-term")
+			names = append(names, "typo", "forged-term", "hostile")
 		}
 		return slices.Concat(written(pick(names...)), []part{
-			drawn(o.seed, plan.Size{Sites: 3, Length: 25 * time.Second, Disks: true}),
+			drawn(o.seed, plan.Size{Sites: 3, Length: 15 * time.Second, Disks: true}),
 			drawn(o.seed, plan.Size{Sites: 5, Length: 25 * time.Second, Disks: true}),
 		}), nil
 	case o.suite == "long":
 		return slices.Concat(written(sound()), []part{
 			drawn(o.seed, plan.Size{Sites: 3, Length: 2 * time.Minute, Disks: true, Slow: haveFuse()}),
-			drawn(o.seed, plan.Size{Sites: 5, Length: 3 * time.Minute, Disks: true, Slow: haveFuse()}),
+			drawn(o.seed, plan.Size{Sites: 5, Length: 3 * time.Minute, Disks: true, Slow: haveFuse(), Hostile: true}),
 		}), nil
 	case o.suite != "":
 		return nil, fmt.Errorf("suite %q: must be short or long", o.suite)
@@ -69,7 +73,8 @@ func (o options) parts() ([]part, error) {
 		}
 		return written(list), nil
 	default:
-		return []part{drawn(o.seed, plan.Size{Sites: o.sites, Length: o.length, Disks: o.disks, Slow: o.slow})}, nil
+		size := plan.Size{Sites: o.sites, Length: o.length, Disks: o.disks, Slow: o.slow, Hostile: o.hostile}
+		return []part{drawn(o.seed, size)}, nil
 	}
 }
 
@@ -87,7 +92,7 @@ func written(list []scenario) []part {
 	var out []part
 	for _, sc := range list {
 		out = append(out, part{
-			"scenario " + sc.name, sc.slow,
+			"scenario " + sc.name, sc.slow, sc.fleetOptions.hostile > 0,
 			func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
 				return playScenario(ctx, sc, s, dir)
 			},
@@ -98,10 +103,14 @@ func written(list []scenario) []part {
 
 func drawn(seed uint64, size plan.Size) part {
 	name := fmt.Sprintf("seed %d, %d sites, %s", seed, size.Sites, size.Length)
-	return part{name, size.Slow, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
+	play := func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
 		opts := fleetOptions{
 			binary: s.binary, dir: dir, env: s.env(), sites: size.Sites, cores: 2, disks: size.Disks,
 			zk: s.zk, slow: size.Slow, slowfs: s.slowfs,
+		}
+		if size.Hostile {
+			opts.hostile = size.Sites // the founder leads at first
+			opts.hostileBinary = s.hostileBinary
 		}
 		r, err := newRun(ctx, opts, s.marker, os.Stdout)
 		if err != nil {
@@ -110,7 +119,8 @@ func drawn(seed uint64, size plan.Size) part {
 		played := r.play(ctx, plan.New(seed, size))
 		found, closed := r.close()
 		return found, errors.Join(played, closed)
-	}}
+	}
+	return part{name, size.Slow, size.Hostile, play}
 }
 
 // play plays the parts one after the other; a failure does not hide later ones.

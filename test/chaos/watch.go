@@ -19,7 +19,7 @@ const watchEvery = 700 * time.Millisecond
 // answer is no violation: it may be dead.
 func (r *run) watch(ctx context.Context) {
 	ctx, r.watching = context.WithCancel(ctx)
-	for _, m := range r.members {
+	for _, m := range r.honest() {
 		r.watched.Go(func() {
 			sure := false
 			every(ctx, readEvery, func() {
@@ -60,6 +60,9 @@ func (r *run) look(ctx context.Context, m *member, sure bool) {
 	if jobs, err := m.jobs(ctx, query); err == nil {
 		r.seen(m, call, asked, jobs, sure)
 		for _, j := range jobs {
+			if !r.honesty().Is(j.Site) {
+				continue
+			}
 			r.mu.Lock()
 			found := r.steady.See(m.Name, j.ID, j.State)
 			r.mu.Unlock()
@@ -114,7 +117,7 @@ func (r *run) foreignTasks(ctx context.Context) map[string]int {
 
 // readLogs looks for what no broker should write.
 func (r *run) readLogs() {
-	for _, m := range r.members {
+	for _, m := range r.honest() {
 		f, err := os.Open(filepath.Join(m.Dir, "broker.log"))
 		if err != nil {
 			continue // it was never started

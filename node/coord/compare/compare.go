@@ -81,6 +81,7 @@ type Checker struct {
 	// backed is the newest entry of each kind at which most of the voters had what this
 	// member has.
 	backed [kinds]uint64
+	state  uint64               // newest entry of which another member's state was compared
 	own    map[uint64]Statement // what this member says now
 	// kept is what others have said last, by site and entry; unproven are those whose last
 	// answer was not signed by them.

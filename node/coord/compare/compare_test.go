@@ -318,6 +318,37 @@ func TestAlarmsEnd(t *testing.T) {
 	}
 }
 
+// TestOldCheckpointsAreNoComparison: a leader that holds log time has no checkpoint come any more. Who asks goes on
+// hearing of the old ones, and must not take that for comparisons: found by a leader that was hostile in test/attacks.
+func TestOldCheckpointsAreNoComparison(t *testing.T) {
+	g := newGroup(t, "a b", "", map[string]string{"a": "x", "b": "x"})
+	c := g.all["a"]
+	g.run("a")
+	first := c.Compared().At
+	g.run("a")
+	if at := c.Compared().At; first.IsZero() || !at.Equal(first) {
+		t.Errorf("compared at %v, and again at %v", first, at)
+	}
+	for _, site := range []string{"a", "b"} {
+		m := g.all[site].cfg.Machine.(*fake)
+		m.mu.Lock()
+		m.points = append(m.points, coord.Checkpoint{Entry: 9}) // its history
+		m.mu.Unlock()
+	}
+	if g.run("a"); !c.Compared().At.Equal(first) || c.Compared().Entry != 9 {
+		t.Errorf("a history is no state: %+v", c.Compared())
+	}
+	for _, site := range []string{"a", "b"} {
+		m := g.all[site].cfg.Machine.(*fake)
+		m.mu.Lock()
+		m.points[2].Hashed = true
+		m.mu.Unlock()
+	}
+	if g.run("a"); !c.Compared().At.After(first) {
+		t.Errorf("a newer state: %+v", c.Compared())
+	}
+}
+
 // One look is not enough to stop.
 func TestStopNeedsTwoLooks(t *testing.T) {
 	g := newGroup(t, "a b c", "", map[string]string{"a": "y", "b": "x", "c": "x"})

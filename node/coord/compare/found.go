@@ -14,9 +14,9 @@ func (c *Checker) recordFinding(members []Member, f *Finding) (fresh []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forgetAllBut(members)
-	newest, same := c.found.Entry, []string(nil)
+	newest, same, state := c.found.Entry, []string(nil), c.state
 	for _, n := range f.Newest {
-		newest = max(newest, n[Histories].Entry)
+		newest, state = max(newest, n[Histories].Entry), max(state, n[States].Entry)
 	}
 	for _, site := range slices.Sorted(maps.Keys(f.Newest)) {
 		n := f.Newest[site]
@@ -45,8 +45,8 @@ func (c *Checker) recordFinding(members []Member, f *Finding) (fresh []string) {
 	if newest > c.found.Entry || len(same) > 0 {
 		c.found.Entry, c.found.Same = newest, same
 	}
-	if len(f.Newest) > 0 {
-		c.found.At = time.Now()
+	if state > c.state { // what was compared before is no news: checkpoints may have ceased
+		c.state, c.found.At = state, time.Now()
 	}
 	c.found.Alone = len(members) < 2
 	for k := range c.backed {

@@ -102,6 +102,7 @@ func (l *Log) catchUp(ctx context.Context) {
 // snapshot takes one when many bytes were applied since the last; raft itself
 // counts entries only. The trailing log is bounded in bytes the same way.
 func (l *Log) snapshot() {
+	l.forgetIfHostile()
 	grown := l.machine.grown.Load()
 	if grown < l.t.snapshotBytes {
 		return

@@ -52,7 +52,12 @@ type link struct {
 type sentCall struct {
 	*proposal
 	left *int
+	at   time.Time
 }
+
+// owedReplies is how many times Timing.Reply a leader that answers other calls may owe the answer to one. An honest
+// leader has ordered it by then, or lost the leadership because its disk hangs.
+const owedReplies = 3
 
 // leaderQuestion is a question to the leader.
 type leaderQuestion struct {
@@ -149,15 +154,25 @@ func (f *forwarder) dropOverdueLink(now time.Time) {
 	if l == nil {
 		return
 	}
+	if l.isOverdue(now) {
+		l.stop()
+	}
+}
+
+// isOverdue reports whether the leader owes any answer for too long, or an answer to one call for longer. What was sent
+// is sent again then, under the same ids.
+func (l *link) isOverdue(now time.Time) bool {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if len(l.sent) == 0 && len(l.asked) == 0 {
 		l.heard = now
 	}
-	late := !l.dead && !l.heard.IsZero() && now.Sub(l.heard) > f.t.Reply
-	l.mu.Unlock()
-	if late {
-		l.stop()
+	for _, c := range l.sent {
+		if now.Sub(c.at) > owedReplies*l.f.t.Reply && !l.dead {
+			return true
+		}
 	}
+	return !l.dead && !l.heard.IsZero() && now.Sub(l.heard) > l.f.t.Reply
 }
 
 func (l *link) isDead() bool {
@@ -271,7 +286,7 @@ func (l *link) take(now time.Time) (asks []leaderQuestion, bundle []*proposal) {
 		l.flying++
 		for _, c := range bundle {
 			l.unsend(c.seq) // an earlier attempt, of which nobody asks any more
-			l.sent[c.seq] = sentCall{c, &n}
+			l.sent[c.seq] = sentCall{c, &n, now}
 		}
 	}
 	if len(asks)+len(bundle) > 0 && l.heard.IsZero() {

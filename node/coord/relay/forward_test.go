@@ -76,6 +76,26 @@ func TestResentCallsHoldNoBundle(t *testing.T) {
 	}
 }
 
+// TestOneCallUnansweredIsGivenUp: a leader that left one bundle out, and answers all else, has its calls sent again.
+// They waited for the next leader before, a registration, too: found by a hostile member in test/chaos.
+func TestOneCallUnansweredIsGivenUp(t *testing.T) {
+	l := linkOf(1, 4)
+	l.f.t.Reply = 5 * time.Second
+	begun := time.Now()
+	l.takes()
+	for late, want := range map[time.Duration]bool{4: false, 14: false, 16: true} {
+		now := begun.Add(late * time.Second)
+		l.heard = now // of something else
+		if got := l.isOverdue(now); got != want {
+			t.Errorf("%d s after it was sent: given up: %t", late, got)
+		}
+	}
+	l.heard = begun
+	if !l.isOverdue(begun.Add(6 * time.Second)) {
+		t.Error("a leader that answers nothing is not given up")
+	}
+}
+
 // A bundle of several calls has at most 1024 commands and 64 KiB; a call that is larger is alone.
 func TestBundlesAreBounded(t *testing.T) {
 	l := linkOf(3000, 0)

@@ -14,10 +14,7 @@ import (
 )
 
 // hostile is what this process, as a hostile leader, knows. Only the goroutine that orders uses it.
-var hostile = struct {
-	heard map[string]*heard // by site
-	done  map[string]int    // times, by what it does
-}{map[string]*heard{}, map[string]int{}}
+var hostile = map[string]*heard{} // by site
 
 // heard is what a site has said last.
 type heard struct {
@@ -41,8 +38,7 @@ func playHostile(s *sequencer, w *entryWriter, e *entryCalls, elapsed *int64) {
 		"leader-stretches-time": func(string) bool { *elapsed *= 10; return true },
 	} {
 		if victim, on := mutate.Hostile(w.by.site, name); on && f(victim) {
-			hostile.done[name]++
-			mutate.Did(name, hostile.done[name])
+			mutate.Did(name)
 		}
 	}
 }
@@ -81,10 +77,10 @@ func listen(w *entryWriter) {
 		if p.bundle.Site == w.by.site {
 			continue
 		}
-		h := hostile.heard[p.bundle.Site]
+		h := hostile[p.bundle.Site]
 		if h == nil {
 			h = &heard{}
-			hostile.heard[p.bundle.Site] = h
+			hostile[p.bundle.Site] = h
 		}
 		h.bundle, h.cmds = p.bundle, nil
 		for _, b := range p.cmds {
@@ -144,7 +140,7 @@ func misplace(w *entryWriter) bool {
 
 // forgeAll has the entry hold what the sites have not said, or have said before.
 func forgeAll(w *entryWriter, victim string) (forged bool) {
-	for site, h := range hostile.heard {
+	for site, h := range hostile {
 		if victim != "" && victim != site || h.last.ID.Seq == 0 || len(w.cmds)+20*len(h.cmds) > MaxEntryCommands {
 			continue
 		}
@@ -174,7 +170,7 @@ func sign(by *author, encoded []byte) signature.Signature {
 	return command.Sign(by.federation, encoded, by.id.Sign)
 }
 
-// inventions are commands that a site has not said: each would be executed as its next one.
+// inventions are commands that a site has not said: any would be executed as its next one, the first of them.
 func inventions(by *author, site string, h *heard) (out [][]byte) {
 	id := h.last.ID
 	id.Seq++
@@ -187,13 +183,12 @@ func inventions(by *author, site string, h *heard) (out [][]byte) {
 			out = append(out, command.Append(nil, c))
 		}
 	}
-	add(id, &command.Leave{})
 	if h.running.Token != 0 {
 		add(id, &command.Complete{Attempts: []command.Ended{{AttemptRef: h.running, Ran: true, RunMs: 1}}})
-		hostile.done["leader-forges-ends"]++
-		mutate.Did("leader-forges-ends", hostile.done["leader-forges-ends"])
+		mutate.Did("leader-forges-ends")
 	}
-	for _, other := range hostile.heard {
+	add(id, &command.Leave{})
+	for _, other := range hostile {
 		if job := other.running.Job; job.Site == site {
 			add(id, &command.Cancel{Job: job, Task: -1})
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // hostileFile, if not "", says who plays a hostile leader now, and how. It is read again at each look, so that a test
@@ -32,7 +33,27 @@ func Hostile(site, name string) (victim string, on bool) {
 	return victim, true
 }
 
+// Means reports whether what is done to a victim is done to a site.
+func Means(victim, site string) bool { return victim == "" || victim == site }
+
+var done = struct {
+	sync.Mutex
+	times map[string]int
+}{times: map[string]int{}}
+
 // Did tells the test how many times this process has done what a name means: in the file FILE.NAME.
-func Did(name string, times int) {
-	_ = os.WriteFile(hostileFile+"."+name, []byte(strconv.Itoa(times)), 0o600)
+func Did(name string) {
+	done.Lock()
+	defer done.Unlock()
+	done.times[name]++
+	_ = os.WriteFile(hostileFile+"."+name, []byte(strconv.Itoa(done.times[name])), 0o600)
+}
+
+// Lies are what a leader tells a member in place of what all have agreed upon. Who knows entries and states sets them,
+// for those who send them.
+var Lies struct {
+	// Entry returns an entry as it is told a victim by a leader; false: as it is.
+	Entry func(entry []byte, leader, victim string) ([]byte, bool)
+	// State returns a state's snapshot as it is told by a leader.
+	State func(snapshot []byte, leader string) ([]byte, error)
 }

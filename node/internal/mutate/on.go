@@ -10,8 +10,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
-// mutations are the safeguards that this process works without.
-var mutations = strings.Split(os.Getenv("CLOUDSHARE_MUTATE"), ",")
+// mutations are the safeguards that this process works without. `cloudshare dev` gives brokers no variables of its
+// prefix that it does not know, so there they have another name.
+var mutations = strings.Split(os.Getenv("CLOUDSHARE_MUTATE")+","+os.Getenv("HOSTILE_WITHOUT"), ",")
 
 func init() { fsm.Mutate(mutations) }
 

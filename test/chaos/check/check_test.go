@@ -124,7 +124,7 @@ func TestEnd(t *testing.T) {
 		{"a task missing", Shown{ID: "a.1", State: "succeeded"}, "one-end"},
 		{"a task open in an ended job", Shown{ID: "a.1", State: "succeeded", Tasks: []ShownTask{{State: "queued"}}}, "one-end"},
 	} {
-		if got := rules(End(Ordered{OnLoss: Fenced, Count: 1}, c.shown, marks)); got != c.want {
+		if got := rules(Honesty{}.End(Ordered{OnLoss: Fenced, Count: 1}, c.shown, marks)); got != c.want {
 			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -134,7 +134,7 @@ func TestEnd(t *testing.T) {
 		end   a.1 0 1 10 a 2200 0
 		end   a.1 0 2 20 b 2500 0`)
 	for onLoss, want := range map[string]string{Fenced: "true-end", Immediate: ""} {
-		if got := rules(End(Ordered{OnLoss: onLoss, Count: 1}, shown("succeeded", 1, 10), overlapped)); got != want {
+		if got := rules(Honesty{}.End(Ordered{OnLoss: onLoss, Count: 1}, shown("succeeded", 1, 10), overlapped)); got != want {
 			t.Errorf("the first success of a task that is %s: found %q, want %q", onLoss, got, want)
 		}
 	}
@@ -224,5 +224,44 @@ func TestLedger(t *testing.T) {
 		if got := rules(l.Zero()); got != want {
 			t.Errorf("%v: found %q, want %q", priorities, got, want)
 		}
+	}
+}
+
+// TestHonesty: nothing that only a hostile site could have done right is a broken promise, and all that honest ones
+// have between them is judged.
+func TestHonesty(t *testing.T) {
+	h := Honesty{Hostile: "c"}
+	marks := script(t, `
+		start a.1 0 1 10 c 1000
+		beat  a.1 0 1 10 c 9000
+		start a.1 0 2 20 b 2000
+		start a.1 0 3 30 a 2500
+		beat  a.1 0 2 20 b 3000
+		start c.1 0 1 11 b 1000
+		beat  c.1 0 1 11 b 5000`)
+	owner := func(job string) string { return job[:1] }
+	honest := h.Marks(marks, owner)
+	if got := honest.Jobs(); !slices.Equal(got, []string{"a.1"}) {
+		t.Errorf("marks of %v", got)
+	}
+	o := Ordered{Owner: "a", OnLoss: Fenced, Count: 1}
+	if got := rules(Tasks(o, "a.1", marks)); got != "overlap overlap overlap" {
+		t.Errorf("of all: %q", got)
+	}
+	if got := rules(Tasks(o, "a.1", honest)); got != "overlap" {
+		t.Errorf("of honest ones: %q", got)
+	}
+	if got := h.Ordered([]Ordered{o, {Owner: "c"}}); len(got) != 1 || got[0].Owner != "a" {
+		t.Errorf("%v", got)
+	}
+	for site, want := range map[string]string{"c": "", "b": "true-end"} {
+		shown := Shown{ID: "a.1", State: "succeeded", Tasks: []ShownTask{{State: "succeeded", Attempt: 9, Token: 99, Site: site}}}
+		if got := rules(h.End(o, shown, honest)); got != want {
+			t.Errorf("an end that is invented by %s: %q", site, got)
+		}
+	}
+	l := h.Ledger(Ledger{Matrix: []Cell{{Owner: "a", Executor: "b"}, {Owner: "a", Executor: "c"}, {Owner: "c", Executor: "b"}}})
+	if len(l.Matrix) != 1 {
+		t.Errorf("%v", l.Matrix)
 	}
 }

@@ -78,8 +78,9 @@ func tokens(list []Attempt) []Violation {
 	return out
 }
 
-// End judges the end of one job as it is shown.
-func End(o Ordered, shown Shown, m Marks) []Violation {
+// End judges the end of one job as it is shown. Of a task whose last attempt was a hostile site's it counts that it
+// ended, not how.
+func (h Honesty) End(o Ordered, shown Shown, m Marks) []Violation {
 	var out []Violation
 	if !isEnd(shown.State) {
 		return []Violation{broken(OneEnd, "%s (%s) of %s did not end, it is %s", shown.ID, o.Name, o.Owner, shown.State)}
@@ -92,7 +93,7 @@ func End(o Ordered, shown Shown, m Marks) []Violation {
 			out = append(out, broken(OneEnd, "%s/%d is %s in a job that is %s", shown.ID, t.Index, t.State, shown.State))
 			continue
 		}
-		if v, bad := trueEnd(o, shown.ID, t, m.Of(shown.ID, t.Index)); bad {
+		if v, bad := trueEnd(o, shown.ID, t, m.Of(shown.ID, t.Index)); bad && h.Is(t.Site) {
 			out = append(out, v)
 		}
 	}

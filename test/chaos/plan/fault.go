@@ -34,6 +34,10 @@ const (
 	Spelling Kind = "spelling" // the same address, written differently
 
 	SlowDisk Kind = "slow-disk" // each sync takes longer
+
+	// Hostile has the run's hostile site, whoever else is under a fault, say what no member says, and as the leader do
+	// what none does.
+	Hostile Kind = "hostile"
 )
 
 // Role tells who is meant when the fault comes.
@@ -87,6 +91,7 @@ var drawn = []struct {
 	{MoveAll, 3, 100 * time.Millisecond, 3 * time.Second},
 	{Spelling, 5, 100 * time.Millisecond, 2 * time.Second},
 	{SlowDisk, 8, 3 * time.Second, 12 * time.Second},
+	{Hostile, 60, 4 * time.Second, 12 * time.Second},
 }
 
 // faults draws one after the other; with five sites often a second one while
@@ -114,7 +119,7 @@ func fault(r *rand.Rand, at time.Duration, size Size) Fault {
 	weights := make([]int, len(drawn))
 	for i, d := range drawn {
 		weights[i] = d.weight
-		if d.kind == Power && !size.Disks || d.kind == SlowDisk && !size.Slow {
+		if d.kind == Power && !size.Disks || d.kind == SlowDisk && !size.Slow || d.kind == Hostile && !size.Hostile {
 			weights[i] = 0
 		}
 	}

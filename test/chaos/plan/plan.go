@@ -16,6 +16,8 @@ type Size struct {
 	Length time.Duration // of traffic and faults
 	Disks  bool          // the sites' disks can lose what was not synced
 	Slow   bool          // the sites' disks can become slow
+	// Hostile says that one site turns against the others now and then.
+	Hostile bool
 }
 
 // Plan of a run, each list in order of time.

@@ -36,7 +36,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(4) {
 		for _, sites := range []int{3, 5} {
-			p := New(seed, Size{Sites: sites, Length: 10 * time.Minute, Disks: true, Slow: true})
+			p := New(seed, Size{Sites: sites, Length: 10 * time.Minute, Disks: true, Slow: true, Hostile: true})
 			names := map[string]bool{}
 			for _, o := range p.Orders {
 				if o.Site < 1 || o.Site > sites || o.At > 10*time.Minute {
@@ -59,15 +59,15 @@ func TestEverythingIsDrawn(t *testing.T) {
 			}
 		}
 	}
-	if want := 8 + 3 + 3 + 17 + 5; len(seen) != want {
+	if want := 8 + 3 + 3 + 18 + 5; len(seen) != want {
 		t.Errorf("saw %d kinds, want %d: %v", len(seen), want, seen)
 	}
 }
 
-// TestFaultsNeedTheirDisks: ones that can forget, ones that can be slow.
+// TestFaultsNeedTheirDisks: ones that can forget, ones that can be slow; and a site that turns hostile.
 func TestFaultsNeedTheirDisks(t *testing.T) {
 	for _, f := range New(1, Size{Sites: 3, Length: time.Hour}).Faults {
-		if f.Kind == Power || f.Kind == SlowDisk {
+		if f.Kind == Power || f.Kind == SlowDisk || f.Kind == Hostile {
 			t.Fatal(f)
 		}
 	}

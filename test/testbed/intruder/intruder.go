@@ -7,6 +7,7 @@ package intruder
 import (
 	"context"
 	"fmt"
+	"net"
 	"path/filepath"
 	"time"
 
@@ -25,7 +26,9 @@ type Intruder struct {
 	Key   identity.Key
 	Group [16]byte // lineage that it names
 	Trust *truststore.Store
-	own   *relay.Identity
+	// Via dials for it, nil: this machine does.
+	Via func(ctx context.Context, addr string) (net.Conn, error)
+	own *relay.Identity
 }
 
 // Member is the site whose data folder this is.
@@ -85,12 +88,13 @@ func (i *Intruder) As(site string) *Intruder {
 
 // Asking is how it asks for admission.
 func (i *Intruder) Asking() *enroll.Asking {
-	return &enroll.Asking{Dialer: i.dialer(), Every: 20 * time.Millisecond}
+	return &enroll.Asking{Dialer: i.Dialer(), Every: 20 * time.Millisecond}
 }
 
-func (i *Intruder) dialer() *relay.Dialer { return &relay.Dialer{Net: i.network(), Site: i.Site} }
+// Dialer dials as it.
+func (i *Intruder) Dialer() *relay.Dialer { return &relay.Dialer{Net: i.network(), Site: i.Site} }
 
-func (i *Intruder) network() *relay.Network { return &relay.Network{Identity: i.own} }
+func (i *Intruder) network() *relay.Network { return &relay.Network{Identity: i.own, Dial: i.Via} }
 
 // Sign signs the encodings of commands for the federation that it knows.
 func (i *Intruder) Sign(encoded []byte) signature.Signature {
@@ -99,7 +103,7 @@ func (i *Intruder) Sign(encoded []byte) signature.Signature {
 
 // Dial opens a connection of a kind; the error says why the other end refuses.
 func (i *Intruder) Dial(ctx context.Context, to relay.Peer, kind relay.Kind) (Conn, error) {
-	conn, err := i.dialer().Dial(ctx, to, kind, i.Group)
+	conn, err := i.Dialer().Dial(ctx, to, kind, i.Group)
 	if err != nil {
 		return Conn{}, fmt.Errorf("dial as %s: %w", i.Site, err)
 	}

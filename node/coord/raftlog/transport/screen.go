@@ -240,6 +240,7 @@ func (t *Transport) RequestPreVote(id raft.ServerID, target raft.ServerAddress, 
 func (t *Transport) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest,
 	resp *raft.InstallSnapshotResponse, data io.Reader,
 ) error {
+	args, data = t.toldState(id, args, data)
 	err := t.NetworkTransport.InstallSnapshot(id, target, args, resp, data)
 	return t.answer(id, resp.Term, err)
 }

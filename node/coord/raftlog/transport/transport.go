@@ -125,7 +125,7 @@ func (t *Transport) send(id raft.ServerID, target raft.ServerAddress, args *raft
 	}
 	args.Entries = boundEntries(args.Entries)
 	begin := time.Now()
-	err := t.NetworkTransport.AppendEntries(id, target, args, resp)
+	err := t.NetworkTransport.AppendEntries(id, target, t.toldEntries(id, args), resp)
 	if err = t.answer(id, resp.Term, err); err != nil {
 		return round, err
 	}

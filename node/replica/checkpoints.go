@@ -52,6 +52,7 @@ func (r *Replica) checkpoint(before int64) {
 	level := crossedLevel(before, r.state.Time())
 	if level >= 0 {
 		c.ring.add(checkpointMark{coord.Checkpoint{Entry: r.state.Index(), Chain: r.chain}, level})
+		r.checkpointHistory(level)
 	}
 	now := time.Now()
 	if c.held.Frozen != nil && now.After(c.heldUntil) {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -23,8 +24,10 @@ const (
 	keptLevel = 3
 	// maxWanted is of how many such checkpoints statements are still taken: members ask each other within a minute.
 	maxWanted = 16
-	// rollPart of the bound is the size at which the next segment begins.
-	rollPart = 4
+	// A segment of the bound's 1/rollPart is followed by another one; a state takes the bound's 1/statePart at most, so
+	// that most of what is kept is entries.
+	rollPart  = 4
+	statePart = 8
 	// restAfter is how long nothing is tried after a segment that could not be written: its state may be large.
 	restAfter = 10 * time.Minute
 )
@@ -50,13 +53,14 @@ type Keeper struct {
 	out   output        // the writer's
 	gaps  atomic.Uint64 // since Open
 	bytes atomic.Int64  // of all segments
-	full  atomic.Bool   // the segment is as large as it should be
+	state atomic.Int64  // of the state with which the segment begins
 
 	mu     sync.Mutex
 	queue  []job
 	queued int                        // bytes of queue
 	on     bool                       // entries are taken: those behind at
 	at     place                      // of the last one taken, or of the state
+	grown  int64                      // bytes of the segment's records behind the state, queued ones included
 	wanted map[uint64]map[string]bool // by checkpoint: whose statements were kept
 	order  []uint64                   // those of wanted, oldest first
 	rest   time.Time                  // no segment is begun before, after one that could not be written
@@ -71,6 +75,7 @@ type place struct {
 // job is what the writer does next: a state begins a segment, if there is one, and then records follow.
 type job struct {
 	state   coord.Snapshot // nil: in the segment of now
+	begins  place          // of state
 	records []byte
 	at      place // behind the records
 	broken  bool  // what follows is not kept: the segment ends here
@@ -95,8 +100,12 @@ func (k *Keeper) Append(number uint64, before, behind replica.Chain, entry []byt
 	case number != k.at.entry+1 || before != k.at.chain:
 		k.lose(fmt.Errorf("what is kept ends with entry %d, and what came now is entry %d of another history, or of later on",
 			k.at.entry, number))
-	case k.queued+len(entry) > maxQueued || len(entry) > command.MaxBatch:
+	case len(entry) > command.MaxBatch:
+		k.lose(fmt.Errorf("entry %d has %d bytes, at most %d are kept", number, len(entry), command.MaxBatch))
+	case k.queued+len(entry) > maxQueued:
 		k.lose(fmt.Errorf("the disk takes less than is ordered: %d MiB wait for it", k.queued>>20))
+	case k.grown+int64(len(entry)) > k.cfg.MaxBytes/4*3:
+		k.lose(errEndless)
 	default:
 		k.at = place{number, behind}
 		k.add(appendRecord(nil, KindEntry, binary.AppendUvarint(nil, number), entry))
@@ -111,8 +120,12 @@ func (k *Keeper) add(record []byte) {
 	last := &k.queue[len(k.queue)-1]
 	last.records, last.at = append(last.records, record...), k.at
 	k.queued += len(record)
+	k.grown += int64(len(record))
 	coord.Signal(k.wake)
 }
+
+// errEndless reports a segment behind which none begins: checkpoints lie where log time moves, which is a leader's word.
+var errEndless = errors.New("no checkpoint came for three quarters of history.max_bytes: see to the leader's clock, or raise that")
 
 // lose ends the segment: some entries are not kept, until a checkpoint begins the next one. REQUIRES: k.mu held.
 func (k *Keeper) lose(why error) {
@@ -142,7 +155,7 @@ func (k *Keeper) Checkpoint(number uint64, level int) bool {
 		k.order = k.order[1:]
 	}
 	if k.on {
-		return k.full.Load()
+		return k.grown+k.state.Load() >= k.cfg.MaxBytes/rollPart
 	}
 	return !time.Now().Before(k.rest)
 }
@@ -151,9 +164,8 @@ func (k *Keeper) Checkpoint(number uint64, level int) bool {
 func (k *Keeper) Begin(number uint64, chain replica.Chain, state coord.Snapshot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.on, k.at = true, place{number, chain}
-	k.full.Store(false)
-	k.queue = append(k.queue, job{state: state, at: k.at})
+	k.on, k.at, k.grown = true, place{number, chain}, 0
+	k.queue = append(k.queue, job{state: state, begins: k.at, at: k.at})
 	coord.Signal(k.wake)
 }
 

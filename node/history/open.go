@@ -90,7 +90,8 @@ func (k *Keeper) resume(path string) {
 	}
 	k.out.file, k.out.size, k.out.at = f, s.size, s.at
 	k.on, k.at = true, s.at
-	k.full.Store(s.size >= k.cfg.MaxBytes/rollPart)
+	k.state.Store(s.begun)
+	k.grown = s.size - s.begun
 }
 
 // tail is how a segment ends.
@@ -98,6 +99,7 @@ type tail struct {
 	at    place
 	size  int64 // up to the last whole record
 	torn  int64 // bytes behind that
+	begun int64 // bytes up to where the state is complete, 0 = it is not
 	ended bool
 }
 
@@ -111,12 +113,11 @@ func readTail(f *os.File) (t tail, err error) {
 		return t, err
 	}
 	var head []byte
-	begun := false
 	for {
 		rec, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, ErrTorn):
-			if !begun {
+			if t.begun == 0 {
 				return t, errBegun
 			}
 			st, cause := f.Stat()
@@ -134,7 +135,7 @@ func readTail(f *os.File) (t tail, err error) {
 				head = rec.Contents
 			}
 		case KindBegun:
-			begun, t.at.entry = true, rec.Number
+			t.begun, t.at.entry = rec.End, rec.Number
 			if t.at.chain, err = replica.ReadChain(bytes.NewReader(head)); err != nil {
 				return t, err
 			}

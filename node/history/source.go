@@ -97,7 +97,10 @@ func (s *Source) open(path string) error {
 		return errors.Join(err, f.Close())
 	}
 	x := Segment{Name: path, Size: st.Size(), file: f}
-	if _, begun, err := x.begun(); err == nil && !begun {
+	switch _, begun, err := x.begun(); {
+	case errors.Is(err, ErrFormat):
+		return errors.Join(err, f.Close())
+	case err == nil && !begun:
 		s.Notes = append(s.Notes, path+" has no complete state and is passed over")
 		return f.Close()
 	}

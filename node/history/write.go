@@ -18,10 +18,7 @@ type output struct {
 }
 
 // errLarge reports a state that leaves too little room for the entries behind it.
-var errLarge = errors.New("the state alone takes a quarter of history.max_bytes: raise that")
-
-// errEndless reports a segment behind which none begins: checkpoints lie where log time moves, which is a leader's word.
-var errEndless = errors.New("no checkpoint came for half of history.max_bytes: see to the leader's clock, or raise that")
+var errLarge = errors.New("the state alone takes more than an eighth of history.max_bytes: raise that")
 
 // run writes until Close.
 func (k *Keeper) run() {
@@ -56,7 +53,6 @@ func (k *Keeper) writeQueued() {
 			k.mu.Unlock()
 		}
 	}
-	k.dropOldest(k.cfg.MaxBytes)
 }
 
 // write does one job. Without a segment, entries go nowhere.
@@ -68,6 +64,7 @@ func (k *Keeper) write(j *job) (err error) {
 		}
 	}
 	if k.out.file != nil && len(j.records) > 0 {
+		k.dropOldest(k.cfg.MaxBytes - int64(len(j.records)))
 		if _, err = k.out.file.Write(j.records); err != nil {
 			return fmt.Errorf("write history: %w", err)
 		}
@@ -78,17 +75,13 @@ func (k *Keeper) write(j *job) (err error) {
 	if j.broken {
 		k.finish()
 	}
-	k.full.Store(k.out.size >= k.cfg.MaxBytes/rollPart)
-	if k.out.file != nil && k.out.size > k.cfg.MaxBytes/2 {
-		return errEndless
-	}
 	return nil
 }
 
 // begin writes the state with which the next segment begins.
 func (k *Keeper) begin(j *job) error {
 	defer j.state.Release()
-	k.dropOldest(k.cfg.MaxBytes - k.cfg.MaxBytes/rollPart)
+	k.dropOldest(k.cfg.MaxBytes - k.cfg.MaxBytes/statePart)
 	head, err := appendHeader(Header{
 		Site: k.cfg.Site, Version: k.cfg.Version, At: time.Now().UTC().Format(time.RFC3339),
 	})
@@ -100,14 +93,14 @@ func (k *Keeper) begin(j *job) error {
 	if err != nil {
 		return fmt.Errorf("begin a segment: %w", err)
 	}
-	k.out = output{file: f, name: name, at: j.at}
-	w := bufio.NewWriterSize(&limited{f, k.cfg.MaxBytes / rollPart}, stateChunk)
+	k.out = output{file: f, name: name, at: j.begins}
+	w := bufio.NewWriterSize(&limited{f, k.cfg.MaxBytes / statePart}, stateChunk)
 	_, err = w.Write(head)
 	if err == nil {
 		err = j.state.Write(chunks{w})
 	}
 	if err == nil {
-		_, err = w.Write(appendRecord(nil, KindBegun, binary.AppendUvarint(nil, j.at.entry)))
+		_, err = w.Write(appendRecord(nil, KindBegun, binary.AppendUvarint(nil, j.begins.entry)))
 	}
 	if err = errors.Join(err, w.Flush()); err != nil {
 		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
@@ -116,6 +109,7 @@ func (k *Keeper) begin(j *job) error {
 	}
 	size, err := f.Seek(0, 1)
 	k.out.size = size
+	k.state.Store(size)
 	k.bytes.Add(size)
 	return err
 }

@@ -54,6 +54,9 @@ func (v *verifier) agree(sites []string, own *recomputed, begin bool) {
 		Entry: own.entry, LogTimeMs: v.state.Time(), Chain: hex.EncodeToString(own.chain[:]),
 		State: hex.EncodeToString(own.hash[:]), SignedBy: sites,
 	}
+	if len(sites) >= len(v.report.Backed.SignedBy) {
+		v.report.Backed = v.agreed
+	}
 	v.suspect = 0
 	if begin {
 		v.report.Begin.SignedBy = sites

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/history"
 	"github.com/cloudshare/cloudshare/node/identity"
@@ -31,9 +33,11 @@ type federation struct {
 	elapsed int64
 	seq     map[string]uint64
 	jobs    uint64
+	runMs   int64           // of each task
 	silent  map[string]bool // those who sign nothing
 	keyName map[string]string
 	entries [][]byte // all, as they were ordered
+	points  []coord.Checkpoint
 }
 
 var siteNames = []string{"site-1", "site-2", "site-3"}
@@ -50,7 +54,7 @@ func newFederation(t testing.TB, keep int64) *federation {
 	t.Helper()
 	f := &federation{
 		t: t, dir: filepath.Join(t.TempDir(), history.Folder), id: [16]byte{7}, seq: map[string]uint64{},
-		silent: map[string]bool{}, keyName: map[string]string{},
+		runMs: 700, silent: map[string]bool{}, keyName: map[string]string{},
 	}
 	f.open(keep)
 	params := command.DefaultParams()
@@ -69,7 +73,7 @@ func newFederation(t testing.TB, keep int64) *federation {
 // open starts the broker that keeps the history.
 func (f *federation) open(keep int64) {
 	f.t.Helper()
-	k, err := history.Open(history.Config{Dir: f.dir, MaxBytes: keep, Site: "site-1", Version: "test", Logger: zerolog.Nop()})
+	k, err := history.Open(history.Config{Dir: f.dir, MaxBytes: keep, Site: "site-1", Version: "test", Logger: zerolog.New(zerolog.NewTestWriter(f.t))})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -77,6 +81,25 @@ func (f *federation) open(keep int64) {
 	f.replica.KeepCheckpoints()
 	f.replica.KeepHistory(k)
 	f.t.Cleanup(func() { _ = k.Close() })
+}
+
+// rejoin ends the broker and has another one join by a snapshot: what it keeps begins with the next checkpoint.
+func (f *federation) rejoin() {
+	f.t.Helper()
+	f.close()
+	s, err := f.replica.Snapshot()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err = s.Write(&b); err != nil {
+		f.t.Fatal(err)
+	}
+	f.dir = filepath.Join(f.t.TempDir(), history.Folder)
+	f.open(64 << 20)
+	if err = f.replica.Restore(&b); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // sign returns what signs for a site now.
@@ -119,21 +142,22 @@ func (f *federation) speak() {
 	p := points[len(points)-1]
 	p.Hashed = true
 	_, p.Hash = f.replica.Hash()
+	f.points = append(f.points, p)
 	for _, site := range siteNames {
 		if !f.silent[site] {
-			s := f.statement(site, compare.Statement{Site: site, Checkpoint: p, Format: fsm.HashFormat})
-			f.keeper.Statements(f.group(), []compare.Statement{s})
+			f.say(site, p)
 		}
 	}
 }
 
-func (f *federation) group() compare.Group { return compare.Group{Federation: f.id, Lineage: f.id} }
-
-// statement signs one.
-func (f *federation) statement(site string, s compare.Statement) compare.Statement {
+// say has a site sign a checkpoint, and the keeper hear it.
+func (f *federation) say(site string, p coord.Checkpoint) {
+	s := compare.Statement{Site: site, Checkpoint: p, Format: fsm.HashFormat}
 	s.Sign(f.group(), f.sign(site))
-	return s
+	f.keeper.Statements(f.group(), []compare.Statement{s})
 }
+
+func (f *federation) group() compare.Group { return compare.Group{Federation: f.id, Lineage: f.id} }
 
 // order has commands ordered a second later, each of which must succeed.
 func (f *federation) order(cmds ...command.Command) []command.Result {
@@ -198,7 +222,7 @@ func (f *federation) finish() {
 		f.replica.View(func(s *fsm.State) { list = s.Assignments(site) })
 		for _, a := range list {
 			f.order(f.cmd(site, &command.Complete{Attempts: []command.Ended{{
-				AttemptRef: a.AttemptRef, Outcome: command.Succeeded, Ran: true, DelayMs: 5, RunMs: 700,
+				AttemptRef: a.AttemptRef, Outcome: command.Succeeded, Ran: true, DelayMs: 5, RunMs: f.runMs,
 			}}}))
 		}
 	}

@@ -15,8 +15,9 @@ type Report struct {
 	// Begin is the state that is given, End the one that the entries lead to; both may have been signed.
 	Begin Point `json:"begin"`
 	End   Point `json:"end"`
-	// Signed is the last entry of which some have signed what stands here.
+	// Signed is the last entry of which some have signed what stands here, Backed the last one of which most have.
 	Signed Point `json:"signed"`
+	Backed Point `json:"backed"`
 
 	Entries  uint64 `json:"entries"`
 	Bundles  uint64 `json:"bundles"`

@@ -31,6 +31,9 @@ func showReport(w io.Writer, r *replay.Report) {
 	cli.Row(w, "declared lost", counted(r.Lost))
 	cli.Row(w, "beginning", point(&r.Begin))
 	cli.Row(w, "last signed", point(&r.Signed))
+	if r.Backed.Entry != r.Signed.Entry {
+		cli.Row(w, "by most", point(&r.Backed))
+	}
 	cli.Row(w, "end", fmt.Sprintf("entry %d, state %.16s; behind the last signed entry: %d", r.End.Entry, r.End.State,
 		r.End.Entry-max(r.Signed.Entry, r.Begin.Entry)))
 	cli.Row(w, "statements", fmt.Sprintf("%d agree, %d are of entries that are not here", r.Statements, r.Elsewhere))

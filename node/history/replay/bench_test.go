@@ -2,8 +2,8 @@ package replay_test
 
 import (
 	"crypto/ed25519"
-	"os"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkVerify goes through a history of jobs whose commands each stand in a bundle of their own, on one core, in
-// turns with bare ed25519.Verify of as many bundles: of the same signatures, by the same keys.
+// turns with bare ed25519.Verify of as many bundles: of the same signatures, by the same keys. Both in processor time.
 func BenchmarkVerify(b *testing.B) {
 	f := newFederation(b, 256<<20)
 	for range 1000 {
@@ -26,16 +26,16 @@ func BenchmarkVerify(b *testing.B) {
 	var whole, alone time.Duration
 	bundles := 0
 	for b.Loop() {
-		began := time.Now()
+		began := processorTime(b)
 		for _, s := range bare {
 			if !ed25519.Verify(s.key[:], s.message, s.signature[:]) {
 				b.Fatal("wrong signature")
 			}
 		}
-		alone += time.Since(began)
-		began = time.Now()
+		alone += processorTime(b) - began
+		began = processorTime(b)
 		r := f.verify(f.dir, replay.Options{})
-		whole += time.Since(began)
+		whole += processorTime(b) - began
 		if r.Difference != nil || int(r.Bundles) != len(bare) {
 			b.Fatalf("%v, %d bundles", r.Difference, r.Bundles)
 		}
@@ -43,6 +43,15 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	b.ReportMetric(float64(bundles)/whole.Seconds(), "bundles/s")
 	b.ReportMetric(float64(bundles)/alone.Seconds(), "bare/s")
+}
+
+// processorTime returns what this process has used: others use the machine, too.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // signed is what a bundle has to verify.
@@ -72,5 +81,3 @@ func bareOf(b *testing.B, f *federation) (out []signed) {
 	}
 	return out
 }
-
-var _ = os.Stdout

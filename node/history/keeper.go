@@ -124,7 +124,8 @@ func (k *Keeper) add(record []byte) {
 	coord.Signal(k.wake)
 }
 
-// errEndless reports a segment behind which none begins: checkpoints lie where log time moves, which is a leader's word.
+// errEndless reports a segment behind which none begins: checkpoints lie where log time moves, which is a leader's
+// word.
 var errEndless = errors.New("no checkpoint came for three quarters of history.max_bytes: see to the leader's clock, or raise that")
 
 // lose ends the segment: some entries are not kept, until a checkpoint begins the next one. REQUIRES: k.mu held.

@@ -76,8 +76,8 @@ func (t *Stream) open() (err error) {
 	return err
 }
 
-// close ends a segment at what Next of its reader has returned. A broker's own may end anywhere, since it may be writing
-// there; an exported one has an end.
+// close ends a segment at what Next of its reader has returned. A broker's own may end anywhere, since it may be
+// writing there; an exported one has an end.
 func (t *Stream) close(err error) error {
 	whole, torn := t.r.Header.Whole, errors.Is(err, ErrTorn)
 	switch {

@@ -5,7 +5,7 @@
 //	                             ├─▶ Feed           Subscription, Latest: what happened
 //	                             ├─▶ dates          log time as dates for people
 //	                             ├─▶ checkpoints    hashes, compared with other replicas
-//	                             └─▶ History        the entries themselves, for those who check them later
+//	                             └─▶ History        the entries, for those who go through them again
 //
 // The coordination backend writes, through the interfaces of node/coord that [Replica]
 // implements; everybody else reads copies. The package decides nothing and never imports the

@@ -1,8 +1,8 @@
 // Command bench measures the product's figures, each beside its own limit where it has one,
 // in the same run: submissions, also by users, time to a running process, tasks per second,
 // memory, lists of a million jobs, event streams, the state machine's benchmarks and its longest entries, what
-// policies cost, how fast a history is gone through again, containers and Kubernetes where they are there, and, when asked for, what the loss
-// of a broker costs. It drives real broker processes over HTTP (all steps of a job's way) and
+// policies cost, how fast a history is gone through again, containers and Kubernetes where they are there, and, when
+// asked for, what the loss of a broker costs. It drives real broker processes over HTTP (all steps of a job's way) and
 // imports nothing of the broker.
 //
 // Usage: go run ./test/bench -binary bin/cloudshare [-beside OTHER] [-out FILE] [-only NAME,…] [-quick]

@@ -141,6 +141,8 @@ func (v *verifier) finish() *Report {
 		r.Elsewhere += uint64(len(list))
 	}
 	v.account(func(a *Account) *Standing { return &a.End })
+	p := v.state.Params()
+	r.Policy = Policy{p.Policy, p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs}
 	for _, m := range v.state.Roster().Members {
 		want, given := v.Keys[m.Site]
 		r.Members = append(r.Members, Member{

@@ -73,7 +73,9 @@ func newFederation(t testing.TB, keep int64) *federation {
 // open starts the broker that keeps the history.
 func (f *federation) open(keep int64) {
 	f.t.Helper()
-	k, err := history.Open(history.Config{Dir: f.dir, MaxBytes: keep, Site: "site-1", Version: "test", Logger: zerolog.New(zerolog.NewTestWriter(f.t))})
+	k, err := history.Open(history.Config{
+		Dir: f.dir, MaxBytes: keep, Site: "site-1", Version: "test", Logger: zerolog.New(zerolog.NewTestWriter(f.t)),
+	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -175,7 +177,9 @@ func (f *federation) order(cmds ...command.Command) []command.Result {
 func (f *federation) cmd(site string, body command.Body) command.Command {
 	f.seq[site]++
 	_, incarnation := f.replica.SiteState(site)
-	return command.Command{ID: command.ID{Site: site, Incarnation: incarnation, Seq: f.seq[site]}, Ack: f.seq[site] - 1, Body: body}
+	return command.Command{
+		ID: command.ID{Site: site, Incarnation: incarnation, Seq: f.seq[site]}, Ack: f.seq[site] - 1, Body: body,
+	}
 }
 
 func (f *federation) register(site string) {
@@ -196,7 +200,9 @@ func (f *federation) admit(site string) {
 	f.t.Helper()
 	invitation := keyOf("invitation of " + site)
 	f.order(f.cmd("site-1", &command.Invite{Key: signature.Key(invitation.Public()), Site: site, ForMs: 3_600_000}))
-	c := &command.Admit{Invitation: signature.Key(invitation.Public()), Site: site, Key: signature.Key(keyOf(site).Public())}
+	c := &command.Admit{
+		Invitation: signature.Key(invitation.Public()), Site: site, Key: signature.Key(keyOf(site).Public()),
+	}
 	signed := c.Signed(f.id)
 	c.ByInvitation = signature.Signature(invitation.Sign(command.SignedAdmission, signed...))
 	c.ByKey = signature.Signature(keyOf(site).Sign(command.SignedAdmission, signed...))

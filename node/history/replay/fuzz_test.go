@@ -12,8 +12,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/history/replay"
 )
 
-// FuzzVerify goes through foreign files: it returns, and what it says of a file is in one line. Checksums are put right,
-// so that what is behind them is reached.
+// FuzzVerify goes through foreign files: it returns, and what it says of a file is in one line. Checksums are put
+// right, so that what is behind them is reached.
 func FuzzVerify(f *testing.F) {
 	fed := newFederation(f, 64<<20)
 	fed.job("site-2")

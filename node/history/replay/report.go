@@ -37,6 +37,7 @@ type Report struct {
 	Gaps    []Gap     `json:"gaps"`
 	Members []Member  `json:"members"`
 	Ledger  []Account `json:"ledger"`
+	Policy  Policy    `json:"policy"` // of the end
 	Notes   []string  `json:"notes"`
 	// Unproven is what all this does not show, in words.
 	Unproven []string `json:"unproven"`
@@ -90,6 +91,15 @@ type Account struct {
 	Site  string   `json:"site"`
 	Begin Standing `json:"begin"`
 	End   Standing `json:"end"`
+}
+
+// Policy says what a standing is: a sum of weights over quanta, or of their squares.
+type Policy struct {
+	Policy    string `json:"policy"`
+	RateCPU   int64  `json:"rate_cpu"` // of a milli-core
+	RateMem   int64  `json:"rate_mem"` // of a MiB
+	RateGPU   int64  `json:"rate_gpu"`
+	QuantumMs int64  `json:"quantum_ms"`
 }
 
 // Standing is what a site has given and used; numbers are decimal text, since they are longer than 64 bits.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -53,7 +54,10 @@ func SignedIn(e *compare.Evidence) []Signed {
 func byEntry(lists ...[]Signed) map[uint64][]Signed {
 	out := map[uint64][]Signed{}
 	for _, s := range slices.Concat(lists...) {
-		same := func(o Signed) bool { return o.Site == s.Site && o.Checkpoint == s.Checkpoint && o.Lineage == s.Lineage }
+		same := func(o Signed) bool {
+			return o.Site == s.Site && o.Checkpoint == s.Checkpoint && o.Lineage == s.Lineage &&
+				bytes.Equal(o.Signature, s.Signature)
+		}
 		if !slices.ContainsFunc(out[s.Entry], same) {
 			out[s.Entry] = append(out[s.Entry], s)
 		}

@@ -77,7 +77,9 @@ func writeFile(t testing.TB, b []byte) string {
 
 // at returns the place of an entry's record.
 func (d *document) at(number uint64) int {
-	return slices.IndexFunc(d.records, func(r history.Record) bool { return r.Kind == history.KindEntry && r.Number == number })
+	return slices.IndexFunc(d.records, func(r history.Record) bool {
+		return r.Kind == history.KindEntry && r.Number == number
+	})
 }
 
 // played is a federation with some jobs, whose history begins with its founding.
@@ -150,8 +152,8 @@ func TestTamperedFilesAreNamed(t *testing.T) {
 			d := f.parse(whole)
 			c.change(d)
 			r := f.verify(d.write(t), replay.Options{})
-			if x := r.Difference; x == nil || x.Kind != c.kind || c.entry != 0 && x.Entry != c.entry || !strings.Contains(x.What, c.text) ||
-				strings.Contains(x.What, "\n") {
+			if x := r.Difference; x == nil || x.Kind != c.kind || c.entry != 0 && x.Entry != c.entry ||
+				!strings.Contains(x.What, c.text) || strings.Contains(x.What, "\n") {
 				t.Errorf("%+v", x)
 			}
 		})
@@ -222,7 +224,8 @@ func TestAlteredBeginningIsFound(t *testing.T) {
 			}
 			d.giveState(o)
 			forged := f.verify(d.write(t), replay.Options{})
-			if x := forged.Difference; x == nil || x.Kind != replay.State || x.Site == "" || (x.Entry == r.Begin.Entry) != signed {
+			if x := forged.Difference; x == nil || x.Kind != replay.State || x.Site == "" ||
+				(x.Entry == r.Begin.Entry) != signed {
 				t.Errorf("%+v, begins with %d", x, r.Begin.Entry)
 			}
 		})
@@ -259,7 +262,8 @@ func TestForgedStatementsAreNamed(t *testing.T) {
 		s.Sign(f.group(), keyOf(by).Sign)
 		d.records[at[1]].Contents = append(slices.Clone(f.id[:]), s.Append(nil)...)
 		want := map[string]string{"site-3": replay.Statement, "site-2": replay.History}[by]
-		if x := f.verify(d.write(t), replay.Options{}).Difference; x == nil || x.Kind != want || x.Entry != s.Entry || x.Site != "site-2" {
+		x := f.verify(d.write(t), replay.Options{}).Difference
+		if x == nil || x.Kind != want || x.Entry != s.Entry || x.Site != "site-2" {
 			t.Errorf("%s: %+v", name, x)
 		}
 	}

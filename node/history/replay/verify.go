@@ -46,8 +46,9 @@ type verifier struct {
 	suspects string // who is named there
 }
 
-// Verify goes through a source. The report is of what was found up to the first difference. An error means that it could
-// not be gone through: it is empty, ctx has ended, or it goes by rules that this version does not know (fsm.ErrNewVersion).
+// Verify goes through a source. The report is of what was found up to the first difference. An error means that it
+// could not be gone through: it is empty, ctx has ended, or it goes by rules that this version does not know
+// (fsm.ErrNewVersion).
 func Verify(ctx context.Context, src *history.Source, o Options) (*Report, error) {
 	own, err := StatementsOf(src)
 	if err != nil {
@@ -55,7 +56,8 @@ func Verify(ctx context.Context, src *history.Source, o Options) (*Report, error
 	}
 	v := &verifier{
 		Options: o, t: src.Stream(0), said: byEntry(own, o.Statements), ever: map[string][]signature.Key{},
-		report: &Report{Refused: map[string]uint64{}, Lost: map[string]uint64{}, Unproven: unproven, Notes: src.Notes},
+		report: &Report{Refused: map[string]uint64{}, Lost: map[string]uint64{}, Unproven: unproven,
+			Notes: append([]string{}, src.Notes...), Gaps: []Gap{}, Members: []Member{}, Ledger: []Account{}},
 	}
 	if err = v.run(ctx); err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func kindName(k history.Kind) string { return fmt.Sprintf("a record %q", string(
 // close ends at what the stream returned.
 func (v *verifier) close(err error) {
 	if !errors.Is(err, io.EOF) {
-		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("behind entry %d: %v", v.index(), err)})
+		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("what follows it cannot be read: %v", err)})
 	}
 	v.report.Notes = append(v.report.Notes, v.t.Notes...)
 }

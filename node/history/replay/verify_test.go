@@ -31,7 +31,8 @@ func TestVerifyFromTheFounding(t *testing.T) {
 	if r.Difference != nil || r.End.Entry != index || r.End.State != hexOf(hash[:]) || r.Begin.Entry != 0 {
 		t.Fatalf("%v; from %d to %d %s, want %d", r.Difference, r.Begin.Entry, r.End.Entry, r.End.State, index)
 	}
-	if r.Entries != index || r.Decisions != 40 || r.Unsigned != 0 || r.Statements < 6 || strings.Join(r.Signed.SignedBy, " ") != "site-1 site-2 site-3" {
+	if r.Entries != index || r.Decisions != 40 || r.Unsigned != 0 || r.Statements < 6 ||
+		strings.Join(r.Signed.SignedBy, " ") != "site-1 site-2 site-3" {
 		t.Errorf("%+v", r)
 	}
 	if len(r.Ledger) != 3 || r.Ledger[1].Begin.Utility != "0" || r.Ledger[1].End.Utility == "0" || len(r.Members) != 3 {

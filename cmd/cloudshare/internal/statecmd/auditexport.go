@@ -85,7 +85,9 @@ func historyFolder(path, dir string, cmd *cobra.Command) (string, error) {
 }
 
 // exportHistory writes the file: all of it or none.
-func exportHistory(ctx context.Context, a *cli.App, x *history.Export, from, to string) (out exportedHistory, err error) {
+func exportHistory(ctx context.Context, a *cli.App, x *history.Export, from, to string) (
+	out exportedHistory, err error,
+) {
 	if err = statefile.Absent(to); err != nil {
 		return out, err
 	}

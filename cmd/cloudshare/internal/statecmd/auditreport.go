@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/node/history/replay"
 )
@@ -15,16 +16,16 @@ import (
 func showReport(w io.Writer, r *replay.Report) {
 	if d := r.Difference; d != nil {
 		cli.Row(w, "DIFFERS", d)
-		cli.Row(w, "before that", "")
+		fmt.Fprintln(w, "\nUp to there:")
 	} else {
 		cli.Row(w, "all agrees", "nothing differs from what was signed")
 	}
 	cli.Row(w, "federation", r.Federation+", kept by "+r.KeptBy)
-	cli.Row(w, "entries", fmt.Sprintf("%d, behind %d up to %d", r.Entries, r.Begin.Entry, r.End.Entry))
+	cli.Row(w, "entries", fmt.Sprintf("%d, from %d to %d", r.Entries, r.Begin.Entry+1, r.End.Entry))
 	for _, g := range r.Gaps {
 		cli.Row(w, "gap", fmt.Sprintf("of the entries behind %d up to %d nothing was kept but the state", g.Behind, g.To))
 	}
-	cli.Row(w, "bundles", fmt.Sprintf("%d, with %s; %d commands are not their sites' word, and were refused",
+	cli.Row(w, "bundles", fmt.Sprintf("%d, with %s; not their sites' word, and refused: %d",
 		r.Bundles, cli.Plural(int64(r.Commands), "command"), r.Unsigned))
 	cli.Row(w, "decisions", cli.Plural(int64(r.Decisions), "assignment")+", made again")
 	cli.Row(w, "refused", counted(r.Refused))
@@ -34,8 +35,10 @@ func showReport(w io.Writer, r *replay.Report) {
 	if r.Backed.Entry != r.Signed.Entry {
 		cli.Row(w, "by most", point(&r.Backed))
 	}
-	cli.Row(w, "end", fmt.Sprintf("entry %d, state %.16s; behind the last signed entry: %d", r.End.Entry, r.End.State,
-		r.End.Entry-max(r.Signed.Entry, r.Begin.Entry)))
+	cli.Row(w, "end", fmt.Sprintf("entry %d, state %.16s", r.End.Entry, r.End.State))
+	if behind := r.End.Entry - max(r.Signed.Entry, r.Begin.Entry); behind > 0 {
+		cli.Row(w, "not signed yet", fmt.Sprintf("the order of the last %d entries, and the time in them", behind))
+	}
 	cli.Row(w, "statements", fmt.Sprintf("%d agree, %d are of entries that are not here", r.Statements, r.Elsewhere))
 	for _, n := range r.Notes {
 		cli.Row(w, "note", n)
@@ -80,11 +83,17 @@ func showKeys(w io.Writer, r *replay.Report) {
 	}
 }
 
+// showAccounts shows the ledger at the beginning and at the end, as `cloudshare ledger` words it.
 func showAccounts(w io.Writer, r *replay.Report) {
+	p := r.Policy
+	in := cli.NewAmounts(wire.Policy{
+		Policy: p.Policy, RateCPU: p.RateCPU, RateMem: p.RateMem, RateGPU: p.RateGPU, QuantumMs: p.QuantumMs,
+	})
 	fmt.Fprintln(w)
-	cli.Row(w, "LEDGER", "CONTRIBUTION", "THEN", "UTILITY", "THEN", "PRIORITY", "THEN")
+	cli.Row(w, "SITE", "CONTRIBUTION", "AT THE END", "UTILITY", "AT THE END", "PRIORITY", "AT THE END")
 	for _, x := range r.Ledger {
 		b, e := x.Begin, x.End
-		cli.Row(w, x.Site, b.Contribution, e.Contribution, b.Utility, e.Utility, b.Priority, e.Priority)
+		cli.Row(w, x.Site, in.Standing(b.Contribution), in.Standing(e.Contribution), in.Standing(b.Utility),
+			in.Standing(e.Utility), in.Standing(b.Priority), in.Standing(e.Priority))
 	}
 }

@@ -25,7 +25,9 @@ import (
 // audit runs the commands on a history.
 func audit(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return clitest.Run(t, func(a *cli.App) []*cobra.Command { return []*cobra.Command{AuditExport(a), AuditVerify(a)} }, "", args...)
+	return clitest.Run(t, func(a *cli.App) []*cobra.Command {
+		return []*cobra.Command{AuditExport(a), AuditVerify(a)}
+	}, "", args...)
 }
 
 // keptBySite1 returns the data_dir of a broker that has founded a federation, and its key.
@@ -73,7 +75,8 @@ func TestAuditExportAndVerify(t *testing.T) {
 	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st, err)
 	}
-	if code, _, msg = audit(t, "export", file, "--data-dir", dir); code != cli.ExitRefused || !strings.Contains(msg, "choose another name") {
+	code, _, msg = audit(t, "export", file, "--data-dir", dir)
+	if code != cli.ExitRefused || !strings.Contains(msg, "choose another name") {
 		t.Errorf("export again: exit %d, %s", code, msg)
 	}
 	for _, path := range []string{file, dir} {
@@ -85,7 +88,8 @@ func TestAuditExportAndVerify(t *testing.T) {
 	other := identity.FromSeed([32]byte{2}).Public()
 	code, out, _ = audit(t, "verify", file, "--key", "site-1="+other.String(), "-o", "json")
 	var r replay.Report
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitError || r.Difference == nil || r.Difference.Kind != replay.Key {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitError || r.Difference == nil ||
+		r.Difference.Kind != replay.Key {
 		t.Errorf("another key: exit %d, %v, %s", code, err, out)
 	}
 }
@@ -116,7 +120,8 @@ func TestAuditVerifyRefuses(t *testing.T) {
 		"ends with entry": {"export", filepath.Join(dir, "x"), "--data-dir", dir, "--from", "50"},
 		"no history":      {"verify", "auditverify_test.go"},
 	} {
-		if code, _, msg := audit(t, args...); code == cli.ExitOK || !strings.Contains(msg, want) || strings.Count(msg, "\n") != 1 {
+		code, _, msg := audit(t, args...)
+		if code == cli.ExitOK || !strings.Contains(msg, want) || strings.Count(msg, "\n") != 1 {
 			t.Errorf("%v: exit %d, %s", args, code, msg)
 		}
 	}

@@ -28,6 +28,8 @@ const (
 	// that most of what is kept is entries.
 	rollPart  = 4
 	statePart = 8
+	// gather is how long the writer lets entries come: each would else be a write of its own.
+	gather = 50 * time.Millisecond
 	// restAfter is how long nothing is tried after a segment that could not be written: its state may be large.
 	restAfter = 10 * time.Minute
 )
@@ -108,19 +110,21 @@ func (k *Keeper) Append(number uint64, before, behind replica.Chain, entry []byt
 		k.lose(errEndless)
 	default:
 		k.at = place{number, behind}
-		k.add(appendRecord(nil, KindEntry, binary.AppendUvarint(nil, number), entry))
+		var n [binary.MaxVarintLen64]byte
+		k.add(KindEntry, n[:binary.PutUvarint(n[:], number)], entry)
 	}
 }
 
 // add queues a record. REQUIRES: k.mu held, and k.on.
-func (k *Keeper) add(record []byte) {
+func (k *Keeper) add(kind Kind, parts ...[]byte) {
 	if len(k.queue) == 0 {
 		k.queue = append(k.queue, job{})
 	}
 	last := &k.queue[len(k.queue)-1]
-	last.records, last.at = append(last.records, record...), k.at
-	k.queued += len(record)
-	k.grown += int64(len(record))
+	before := len(last.records)
+	last.records, last.at = appendRecord(last.records, kind, parts...), k.at
+	k.queued += len(last.records) - before
+	k.grown += int64(len(last.records) - before)
 	coord.Signal(k.wake)
 }
 
@@ -181,7 +185,7 @@ func (k *Keeper) Statements(g compare.Group, list []compare.Statement) {
 			continue
 		}
 		of[s.Site] = true
-		k.add(appendRecord(nil, KindStatement, g.Lineage[:], s.Append(nil)))
+		k.add(KindStatement, g.Lineage[:], s.Append(nil))
 	}
 }
 

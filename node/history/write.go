@@ -23,18 +23,31 @@ var errLarge = errors.New("the state alone takes more than an eighth of history.
 // run writes until Close.
 func (k *Keeper) run() {
 	defer close(k.done)
-	for {
-		select {
-		case <-k.wake:
-			k.writeQueued()
-		case <-k.quit:
-			k.mu.Lock()
-			k.on = false
-			k.mu.Unlock()
-			k.writeQueued()
-			k.suspend()
-			return
-		}
+	for k.await() {
+		k.writeQueued()
+	}
+	k.writeQueued()
+	k.mu.Lock()
+	k.on = false
+	k.mu.Unlock()
+	k.writeQueued()
+	k.suspend()
+}
+
+// await waits for something to write, and lets more of it come; false: for Close.
+func (k *Keeper) await() bool {
+	select {
+	case <-k.wake:
+	case <-k.quit:
+		return false
+	}
+	enough := time.NewTimer(gather)
+	defer enough.Stop()
+	select {
+	case <-enough.C:
+		return true
+	case <-k.quit:
+		return false
 	}
 }
 

@@ -38,6 +38,7 @@ const (
 type Config struct {
 	Dir      string // made if it is not there
 	MaxBytes int64  // of all segments together; the oldest goes first
+	MinFree  int64  // bytes of the file system that are left to the broker; 0 = none
 	Site     string
 	Version  string // of the program
 	Logger   zerolog.Logger

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -70,6 +72,9 @@ func (k *Keeper) writeQueued() {
 
 // write does one job. Without a segment, entries go nowhere.
 func (k *Keeper) write(j *job) (err error) {
+	if err = k.leaveFree(); err != nil {
+		return err
+	}
 	if j.state != nil {
 		k.finish()
 		if err = k.begin(j); err != nil {
@@ -87,6 +92,18 @@ func (k *Keeper) write(j *job) (err error) {
 	}
 	if j.broken {
 		k.finish()
+	}
+	return nil
+}
+
+// leaveFree refuses to write where little is free: a broker whose log has no room stops.
+func (k *Keeper) leaveFree() error {
+	var st syscall.Statfs_t
+	if k.cfg.MinFree == 0 || syscall.Statfs(k.cfg.Dir, &st) != nil {
+		return nil
+	}
+	if free := int64(min(st.Bavail, math.MaxInt64/uint64(st.Bsize))) * st.Bsize; free < k.cfg.MinFree {
+		return fmt.Errorf("the file system has %d MiB free, less than min_free (%d MiB): make room", free>>20, k.cfg.MinFree>>20)
 	}
 	return nil
 }

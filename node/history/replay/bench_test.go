@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node/history"
 	"github.com/cloudshare/cloudshare/node/history/replay"
+	"github.com/cloudshare/cloudshare/node/replica"
 )
 
 // BenchmarkVerify goes through a history of jobs whose commands each stand in a bundle of their own, on one core, in
@@ -80,4 +81,34 @@ func bareOf(b *testing.B, f *federation) (out []signed) {
 		}
 	}
 	return out
+}
+
+// BenchmarkKeep is what keeping an entry of 300 bytes costs a broker in processor time: queued while Apply waits, and
+// written, opening and closing included.
+func BenchmarkKeep(b *testing.B) {
+	const together = 40_000
+	var queued, all time.Duration
+	kept, entry := 0, make([]byte, 300)
+	for b.Loop() {
+		f := &federation{t: b, dir: b.TempDir()}
+		began := processorTime(b)
+		f.open(64 << 20)
+		s, err := f.replica.Snapshot()
+		if err != nil {
+			b.Fatal(err)
+		}
+		f.keeper.Begin(0, replica.Chain{}, s)
+		before := processorTime(b)
+		for n := range uint64(together) {
+			f.keeper.Append(n+1, replica.Chain{}, replica.Chain{}, entry)
+		}
+		queued += processorTime(b) - before
+		f.close()
+		all += processorTime(b) - began
+		if kept += together; f.keeper.Gaps() > 0 {
+			b.Fatal("a gap")
+		}
+	}
+	b.ReportMetric(float64(queued.Nanoseconds())/float64(kept), "ns/queued")
+	b.ReportMetric(float64(all.Nanoseconds())/float64(kept), "ns/entry")
 }

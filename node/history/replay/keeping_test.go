@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/history"
 	"github.com/cloudshare/cloudshare/node/history/replay"
@@ -148,20 +150,28 @@ func (f *federation) orderJunk(size int) {
 	f.apply([]byte(strings.Repeat("x", size)))
 }
 
-// A broker does not wait for a disk: what that does not take is a gap, and the next checkpoint begins again.
+// A broker does not wait for a disk: what that does not take is a gap. Nor does it fill one that its log needs.
 func TestADiskThatFailsIsAGap(t *testing.T) {
-	f := newFederation(t, 64<<20)
-	f.idle(45)
-	f.close()
-	f.open(1) // nothing fits
-	for _, entry := range f.entries {
-		if _, err := f.replica.Apply(entry); err != nil {
+	for name, cfg := range map[string]history.Config{
+		"the state does not fit": {MaxBytes: 1}, "little is free": {MaxBytes: 64 << 20, MinFree: 1 << 60},
+	} {
+		f := newFederation(t, 64<<20)
+		f.close()
+		cfg.Dir, cfg.Logger = t.TempDir(), zerolog.New(zerolog.NewTestWriter(t))
+		k, err := history.Open(cfg)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	f.idle(90)
-	if err := f.keeper.Close(); err != nil || f.keeper.Gaps() == 0 {
-		t.Errorf("%v, %d gaps", err, f.keeper.Gaps())
+		f.replica = replica.NewReplica()
+		f.replica.KeepHistory(k)
+		for _, entry := range f.entries {
+			if _, err := f.replica.Apply(entry); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := k.Close(); err != nil || k.Gaps() == 0 || k.Bytes() > 1 {
+			t.Errorf("%s: %v, %d gaps, %d bytes", name, err, k.Gaps(), k.Bytes())
+		}
 	}
 }
 

@@ -18,8 +18,8 @@ func keepHistory(cfg config.Config, r *replica.Replica, version string, log zero
 		return nil
 	}
 	k, err := history.Open(history.Config{
-		Dir: filepath.Join(cfg.DataDir, history.Folder), MaxBytes: cfg.HistoryBytes(), Site: cfg.Site, Version: version,
-		Logger: log,
+		Dir: filepath.Join(cfg.DataDir, history.Folder), MaxBytes: cfg.HistoryBytes(), MinFree: cfg.Disk().MinFree,
+		Site: cfg.Site, Version: version, Logger: log,
 	})
 	if err != nil {
 		log.Error().Err(err).Msg("no history is kept for `cloudshare audit verify`: see to the folder, and start the broker again")

@@ -24,6 +24,7 @@ var guideTopics = []struct{ name, short string }{
 	{"user", "submit work, follow it, script it"},
 	{"operator", "run a site: join, lend, drain, back up, and what to do when …"},
 	{"threats", "who could do what to you: what holds, what does not, and what to do"},
+	{"audit", "what your federation can prove to an auditor, and what nobody can"},
 	{"concepts", "words, a job's way, the promises and what they rest on, fairness"},
 	{"policies", "whose turn it is: the policies and their knobs"},
 	{"simulator", "what the policies do to real workloads"},

@@ -46,8 +46,8 @@ under --wait: 10 failed, 11 cancelled, 12 lost; 13: wait --timeout has passed.`,
 	commands = slices.Concat(commands, jobcmd.Commands(a), sitecmd.Commands(a), membercmd.Commands(a),
 		tokencmd.Commands(a), logincmd.Commands(a), keycmd.Commands(a), statecmd.Commands(a))
 	for _, c := range commands {
-		if c.Name() == "audit" { // it asks a broker, and this one below it reads a file
-			c.AddCommand(statecmd.AuditCheck(a))
+		if c.Name() == "audit" { // it asks a broker, and those below it read files
+			c.AddCommand(statecmd.AuditCheck(a), statecmd.AuditExport(a), statecmd.AuditVerify(a))
 		}
 	}
 	a.SetUpRoot(root, commands...)

@@ -13,12 +13,13 @@ import (
 // last byte is the format's version.
 const chainMagic = "cloudshare-chain\x01"
 
-// chainHead says which entries, in which order, have led here: chain(n) = SHA-256(chain(n−1) · SHA-256(entry n)),
-// zero before the first. It is no part of the state: equal states may have come about in different ways.
-type chainHead [sha256.Size]byte
+// Chain is the head of a hash chain. It says which entries, in which order, have led here:
+// chain(n) = SHA-256(chain(n−1) · SHA-256(entry n)), zero before the first. It is no part of the state: equal states
+// may have come about in different ways.
+type Chain [sha256.Size]byte
 
-// next returns the head behind one entry more, whose SHA-256 is of.
-func (h chainHead) next(of [sha256.Size]byte) chainHead {
+// Next returns the head behind one entry more, whose SHA-256 is of.
+func (h Chain) Next(of [sha256.Size]byte) Chain {
 	var both [2 * sha256.Size]byte
 	copy(both[:], h[:])
 	copy(both[sha256.Size:], of[:])
@@ -28,7 +29,7 @@ func (h chainHead) next(of [sha256.Size]byte) chainHead {
 // frozen is the state of one entry, with the head of the chain there.
 type frozen struct {
 	*fsm.Frozen
-	chain chainHead
+	chain Chain
 }
 
 var _ coord.Snapshot = frozen{}
@@ -46,8 +47,18 @@ func (f frozen) Write(w io.Writer) error {
 	return f.Frozen.Write(w)
 }
 
-// readChain reads what stands in front of the state.
-func readChain(src io.Reader) (h chainHead, err error) {
+// ReadSnapshot reads what a replica's snapshot holds; see fsm.Restore.
+func ReadSnapshot(src io.Reader) (Chain, *fsm.State, error) {
+	chain, err := ReadChain(src)
+	if err != nil {
+		return chain, nil, err
+	}
+	state, err := fsm.Restore(src)
+	return chain, state, err
+}
+
+// ReadChain reads what stands in front of the state in a snapshot.
+func ReadChain(src io.Reader) (h Chain, err error) {
 	var b [len(chainMagic) + 2*sha256.Size]byte
 	if _, err = io.ReadFull(src, b[:]); err != nil {
 		return h, fmt.Errorf("%w: read chain: %w", fsm.ErrBadSnapshot, err)
@@ -59,5 +70,5 @@ func readChain(src io.Reader) (h chainHead, err error) {
 	case sha256.Sum256(head) != [sha256.Size]byte(sum):
 		return h, fmt.Errorf("%w: its chain is damaged", fsm.ErrBadSnapshot)
 	}
-	return chainHead(head[len(chainMagic):]), nil
+	return Chain(head[len(chainMagic):]), nil
 }

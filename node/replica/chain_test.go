@@ -41,7 +41,7 @@ func TestChain(t *testing.T) {
 		of := sha256.Sum256(entry)
 		want = sha256.Sum256(append(want[:], of[:]...))
 	}
-	r.chain = chainHead{} // from here on
+	r.chain = Chain{} // from here on
 	apply(idle(1, time.Second))
 	apply([]byte("no batch"))
 	apply(idle(1, 2*time.Second))
@@ -134,11 +134,11 @@ func TestCheckpointsWithoutHash(t *testing.T) {
 func BenchmarkChain(b *testing.B) {
 	for _, size := range []int{256, 64 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			var h chainHead
+			var h Chain
 			entry := make([]byte, size)
 			b.SetBytes(int64(size))
 			for b.Loop() {
-				h = h.next(sha256.Sum256(entry))
+				h = h.Next(sha256.Sum256(entry))
 			}
 		})
 	}

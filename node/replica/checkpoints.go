@@ -54,6 +54,7 @@ func (r *Replica) checkpoint(before int64) {
 	level := crossedLevel(before, r.state.Time())
 	if level >= 0 {
 		c.ring.add(checkpointMark{now, level})
+		r.checkpointHistory(level)
 	} else if n := countedLevel(now.Entry); n >= 0 {
 		c.counted.add(checkpointMark{now, n})
 	}

@@ -21,7 +21,7 @@ import (
 type Replica struct {
 	mu    sync.RWMutex
 	state *fsm.State
-	chain chainHead // over the entries that led to state
+	chain Chain // over the entries that led to state
 	// changed is closed and replaced by every change of the state.
 	changed chan struct{}
 	// dates are of log time, kept in the file datesPath ("" = not kept); datedMs is
@@ -40,6 +40,8 @@ type Replica struct {
 	ahead  ahead
 	// points are hashes of the state, for comparisons with other replicas.
 	points checkpoints
+	// history keeps what led to the state, nil = nobody does.
+	history History
 	// onRoster is told who the members are, whenever that changed; told is the entry that changed it last.
 	onRoster func(index uint64, c roster.Contents)
 	told     uint64
@@ -90,12 +92,13 @@ func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.beginHistory()
 	before := r.state.Time()
 	results, err := r.state.Apply(batch)
 	if err != nil {
 		return nil, fmt.Errorf("apply entry: %w", err)
 	}
-	r.chain = r.chain.next(of)
+	r.extendChain(of, entry)
 	r.forkIfTold()
 	r.checkpoint(before)
 	r.date()
@@ -160,11 +163,7 @@ func (r *Replica) Snapshot() (coord.Snapshot, error) {
 
 // Restore implements coord.Machine.
 func (r *Replica) Restore(src io.Reader) error {
-	chain, err := readChain(src)
-	if err != nil {
-		return fmt.Errorf("restore snapshot: %w", err)
-	}
-	state, err := fsm.Restore(src)
+	chain, state, err := ReadSnapshot(src)
 	if err != nil {
 		return fmt.Errorf("restore snapshot: %w", err)
 	}

@@ -75,6 +75,7 @@ func TestAllBrokersDieAtOnce(t *testing.T) {
 	awaitEnd(t, home, keyed.ID)
 	bag.noOverlap(t)
 	agree(t, fed)
+	historiesAgree(t, fed)
 }
 
 // TestRollingRestart: all brokers are told to stop and started again, one after the other, as for an upgrade. Clients

@@ -43,6 +43,9 @@ type Config struct {
 	// Dir is where a member that stops keeps the states, "" = nowhere; Proofs is where one
 	// keeps what others have signed, if that differs.
 	Dir, Proofs string
+	// Keep is told what was signed, by this member and, once that was checked, by others; the same more than once. It
+	// must not block, nor keep the list. nil: nobody is.
+	Keep func(Group, []Statement)
 	// Remedy says how to go on behind a stop, on this backend.
 	Remedy string
 	// Every is the time between two rounds of a voter among few, Timeout that of one

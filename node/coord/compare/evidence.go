@@ -178,6 +178,16 @@ func (e *Evidence) group() (Group, error) {
 	return Group{[16]byte(fed), [16]byte(line)}, nil
 }
 
+// Signed returns what sites have signed, and of which group. REQUIRES: CheckEvidence took the file.
+func (e *Evidence) Signed() (Group, []Statement) {
+	g, _ := e.group()
+	list := make([]Statement, len(e.Statements))
+	for i := range list {
+		list[i], _ = e.Statements[i].statement()
+	}
+	return g, list
+}
+
 // keyOf returns a site's key by the list of members.
 func (e *Evidence) keyOf(site string) (identity.Public, bool) {
 	i := slices.IndexFunc(e.Members, func(m ListedKey) bool { return m.Site == site })

@@ -37,6 +37,7 @@ func (c *Checker) take(site string, list []Statement) error {
 			c.proveLie(before, list[i])
 		}
 	}
+	c.keep(list)
 	return nil
 }
 

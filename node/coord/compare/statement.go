@@ -42,6 +42,11 @@ func (s *Statement) parts(g Group) [][]byte {
 	}
 }
 
+// Sign has a site's key sign the statement in a group.
+func (s *Statement) Sign(g Group, by func(purpose string, parts ...[]byte) []byte) {
+	s.Signature = by(signedStatement, s.parts(g)...)
+}
+
 // SignedBy reports whether the holder of a key has made the statement in a group.
 func (s *Statement) SignedBy(key identity.Public, g Group) bool {
 	return key.Verify(s.Signature, signedStatement, s.parts(g)...)
@@ -67,14 +72,22 @@ func (c *Checker) statements() []Statement {
 		if !signed || s.Checkpoint != p {
 			s = Statement{Site: c.cfg.Site, Checkpoint: p, Format: c.cfg.Machine.HashFormat()}
 			if c.cfg.Identity != nil {
-				s.Signature = c.cfg.Identity.Sign(signedStatement, s.parts(c.cfg.Group)...)
+				s.Sign(c.cfg.Group, c.cfg.Identity.Sign)
 			}
 		}
 		own[p.Entry] = s
 		out = append(out, s)
 	}
 	c.own = own
+	c.keep(out)
 	return out
+}
+
+// keep tells whoever keeps what was signed.
+func (c *Checker) keep(list []Statement) {
+	if c.cfg.Keep != nil && c.cfg.Identity != nil {
+		c.cfg.Keep(c.cfg.Group, list)
+	}
 }
 
 // points returns the checkpoints that count: those behind the floor. There is none before that is known.

@@ -54,6 +54,19 @@ func (s *Statement) append(dst []byte) []byte {
 	return appendText(dst, string(s.Signature))
 }
 
+// Append appends the statement as an answer has it.
+func (s *Statement) Append(dst []byte) []byte { return s.append(dst) }
+
+// ParseStatement reads what Append wrote, and nothing else.
+func ParseStatement(b []byte) (Statement, error) {
+	d := relay.NewDecoder(b)
+	s, ok := parseStatement(&d)
+	if !ok || !d.Done() {
+		return Statement{}, fmt.Errorf("%w: %d bytes", errAnswer, len(b))
+	}
+	return s, nil
+}
+
 // parseStatement reads what append wrote; false for what it does not write.
 func parseStatement(d *relay.Decoder) (s Statement, ok bool) {
 	s.Site, s.Format, s.Entry = string(d.Bytes(63)), string(d.Bytes(maxFormat)), d.Uvarint()

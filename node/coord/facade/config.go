@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -39,6 +40,8 @@ type Config struct {
 	// Proofs is the folder in which it keeps what others have signed, if that differs; ""
 	// keeps none.
 	Proofs string
+	// Keep is told what members have signed of their histories and states (compare.Config.Keep); nil: nobody is.
+	Keep func(compare.Group, []compare.Statement)
 
 	Profile Profile
 	Machine coord.Machine

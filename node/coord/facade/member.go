@@ -208,8 +208,8 @@ func (m *Member) Compare(x Comparing) {
 	cfg := compare.Config{
 		Site: m.cfg.Site, Group: compare.Group{Federation: m.federation, Lineage: m.lineage}, Floor: m.Sync,
 		Machine: machine, Members: x.Members, Refuse: m.Mux.Refuse, Stop: x.Stop,
-		Dial: m.DialCompare, Dir: m.cfg.Evidence, Proofs: m.cfg.Proofs, Remedy: x.Remedy, Every: x.Every,
-		Timeout: x.Timeout, Log: m.log,
+		Dial: m.DialCompare, Dir: m.cfg.Evidence, Proofs: m.cfg.Proofs, Keep: m.cfg.Keep, Remedy: x.Remedy,
+		Every: x.Every, Timeout: x.Timeout, Log: m.log,
 	}
 	if own := m.cfg.Net.Identity; own != nil {
 		cfg.Identity = own

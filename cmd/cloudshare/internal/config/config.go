@@ -77,6 +77,7 @@ type Config struct {
 
 	TaskLogs TaskLogsConfig `koanf:"task_logs"`
 	Archive  ArchiveConfig  `koanf:"archive"`
+	History  HistoryConfig  `koanf:"history"`
 
 	OIDC OIDCConfig `koanf:"oidc"`
 
@@ -105,6 +106,11 @@ type ArchiveConfig struct {
 	MaxBytes string        `koanf:"max_bytes" doc:"of the archive on disk, at least 16Mi; the oldest goes first"`
 }
 
+// HistoryConfig says how much is kept of the log, for `cloudshare audit verify`.
+type HistoryConfig struct {
+	MaxBytes string `koanf:"max_bytes" doc:"of the log's entries and what members have signed of them, kept for cloudshare audit, at least 16Mi; the oldest goes first, 0 = nothing is kept"`
+}
+
 // Default returns a broker on loopback that uses the whole machine.
 func Default() Config {
 	return Config{
@@ -115,6 +121,7 @@ func Default() Config {
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "10Gi", Each: "64Mi"},
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
+		History:  HistoryConfig{MaxBytes: "256Mi"},
 		OIDC:     defaultOIDC(),
 		Rates:    defaultRates(),
 		Quotas:   []string{}, UserHalfLife: node.UserHalfLife,
@@ -205,6 +212,12 @@ func (c Config) checkKept() error {
 	if c.TaskLogs.Keep < time.Second {
 		return cli.Usage("task_logs.keep %s: must be at least 1s", c.TaskLogs.Keep)
 	}
+	switch mib, err := jobspec.ParseMemory(c.History.MaxBytes); {
+	case err != nil:
+		return cli.Usage("history.max_bytes %q: %w; 0 for nothing", c.History.MaxBytes, err)
+	case mib != 0 && mib < minHistoryMiB || mib > maxKeptMiB:
+		return cli.Usage("history.max_bytes %q: must be 0, or from 16Mi to 1024Ti", c.History.MaxBytes)
+	}
 	kept := c.ForArchive("")
 	if err := kept.Validate(); err != nil {
 		return cli.Usage("%w", err)
@@ -212,8 +225,11 @@ func (c Config) checkKept() error {
 	return nil
 }
 
-// maxKeptMiB is a pebibyte.
-const maxKeptMiB = 1 << 30
+// maxKeptMiB is a pebibyte; with less than minHistoryMiB a state of some size leaves no room for entries.
+const (
+	maxKeptMiB    = 1 << 30
+	minHistoryMiB = 16
+)
 
 // sizeOf reads a quantity that Validate has seen.
 func sizeOf(text string) int64 {
@@ -229,6 +245,9 @@ func (c Config) ForArchive(federation string) archive.Config {
 		Now: time.Now,
 	}
 }
+
+// HistoryBytes bounds what is kept of the log, 0 = nothing is.
+func (c Config) HistoryBytes() int64 { return sizeOf(c.History.MaxBytes) }
 
 // Retention returns what is kept of the output of ended attempts.
 func (c Config) Retention() attempts.Retention {

@@ -105,6 +105,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	}
 	replica := replica.NewReplica()
 	replica.KeepCheckpoints()
+	p.member.history = keepHistory(cfg, replica, p.version, log)
 	if cause := replica.KeepDates(cfg.DataDir); cause != nil {
 		log.Warn().Err(cause).Msg("saved dates unreadable; continuing without them")
 	}
@@ -151,6 +152,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if p.records, err = openRecords(cfg, p.log.Federation(), p.broker, log); err != nil {
 		return err
 	}
+	p.records.history = p.member.history
 	return p.serve(ctx, cfg, log)
 }
 
@@ -250,6 +252,9 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	if p.log != nil {
 		errs = append(errs, p.log.Close())
 	}
+	if p.member != nil && p.member.history != nil { // after the last entry
+		errs = append(errs, p.member.history.Close())
+	}
 	if p.journal != nil {
 		errs = append(errs, p.journal.Close())
 	}
@@ -264,6 +269,9 @@ func memberConfig(cfg config.Config, dir string, m *siteMember, replica *replica
 		Machine: replica, Logger: m.log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
 		Proofs: filepath.Join(cfg.DataDir, config.EvidenceDir),
 		Net:    m.Net, Enroll: m.serveEnroll,
+	}
+	if m.history != nil {
+		c.Keep = m.history.Statements
 	}
 	if cfg.Profile == "wan" {
 		c.Profile = facade.WAN

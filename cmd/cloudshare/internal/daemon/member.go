@@ -20,6 +20,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/enroll"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/truststore"
+	"github.com/cloudshare/cloudshare/node/history"
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/invitation"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -33,7 +34,8 @@ type siteMember struct {
 
 	// federation is what this broker founds or joins; zero on data that are a member's already.
 	federation [16]byte
-	through    []string // peer addresses to join through
+	through    []string        // peer addresses to join through
+	history    *history.Keeper // nil: no history of the log is kept
 	broker     atomic.Pointer[broker.Broker]
 	refused    atomic.Pointer[string] // how the others refuse this site; nil or "": they do not
 }

@@ -79,6 +79,9 @@ func scrape(t *testing.T) []byte {
 			t.Error(err)
 		}
 	}()
+	if r.history = keepHistory(cfg, replica, "", zerolog.Nop()); r.history != nil {
+		defer r.history.Close()
+	}
 	kept, err := attempts.OpenStore(dir, cfg.Retention(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/archive"
 	"github.com/cloudshare/cloudshare/node/audit"
 	"github.com/cloudshare/cloudshare/node/broker"
+	"github.com/cloudshare/cloudshare/node/history"
 )
 
 // records are a broker's memory of what happened.
@@ -21,6 +22,7 @@ type records struct {
 	recent    *archive.Recent
 	collector *archive.Collector
 	audit     *audit.Log
+	history   *history.Keeper // nil: none is kept
 }
 
 func openRecords(cfg config.Config, federation [16]byte, b *broker.Broker, log zerolog.Logger) (*records, error) {
@@ -56,7 +58,7 @@ func (r *records) close() error {
 
 // figures returns the archive's metrics.
 func (r *records) figures() []prometheus.Collector {
-	return []prometheus.Collector{
+	return append(historyFigures(r.history), []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "cloudshare_archive_bytes", Help: "Size of the archive of ended attempts on disk.",
 		}, func() float64 { return float64(r.archive.Bytes()) }),
@@ -69,5 +71,5 @@ func (r *records) figures() []prometheus.Collector {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "cloudshare_archive_lost_bytes", Help: "Bytes of the archive that could not be read when this broker started.",
 		}, func() float64 { lost, _ := r.archive.Damage(); return float64(lost) }),
-	}
+	}...)
 }

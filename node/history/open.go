@@ -1,0 +1,149 @@
+package history
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/node/replica"
+)
+
+// suffix is of a segment's name, behind its number.
+const suffix = ".history"
+
+func fileName(n uint64) string { return fmt.Sprintf("%08d%s", n, suffix) }
+
+func segmentPath(dir string, n uint64) string { return filepath.Join(dir, fileName(n)) }
+
+// segmentNames returns the numbers of a folder's segments, ascending.
+func segmentNames(dir string) (all []uint64, err error) {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), suffix)
+		if n, bad := strconv.ParseUint(name, 10, 64); ok && bad == nil && f.Type().IsRegular() {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// Open returns a Keeper that goes on with the newest segment of a folder, if that has not ended. What a crash has left
+// of a last record is cut off.
+func Open(cfg Config) (*Keeper, error) {
+	k := &Keeper{
+		cfg: cfg, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		wanted: map[uint64]map[string]bool{},
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open history: %w", err)
+	}
+	all, err := segmentNames(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open history: %w", err)
+	}
+	for _, n := range all {
+		if st, cause := os.Stat(segmentPath(cfg.Dir, n)); cause == nil {
+			k.bytes.Add(st.Size())
+		}
+		k.out.name = n
+	}
+	if len(all) > 0 {
+		k.resume(segmentPath(cfg.Dir, k.out.name))
+	}
+	go k.run()
+	return k, nil
+}
+
+// resume goes on with a segment. One that cannot be gone on with stays as it is, and the next checkpoint begins
+// another.
+func (k *Keeper) resume(path string) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	var s tail
+	if err == nil {
+		s, err = readTail(f)
+	}
+	if err == nil && s.torn > 0 {
+		k.cfg.Logger.Warn().Str("segment", path).Int64("bytes", s.torn).Uint64("entry", s.at.entry).
+			Msg("a crash has left half a record at the end of the kept history: it is cut off")
+		err = f.Truncate(s.size)
+		k.bytes.Add(-s.torn)
+	}
+	if err == nil && !s.ended {
+		_, err = f.Seek(s.size, io.SeekStart)
+	}
+	if err != nil || s.ended {
+		if err != nil {
+			k.cfg.Logger.Warn().Err(err).Str("segment", path).Msg("the kept history cannot be gone on with: another segment begins")
+		}
+		if f != nil {
+			_ = f.Close()
+		}
+		return
+	}
+	k.out.file, k.out.size, k.out.at = f, s.size, s.at
+	k.on, k.at = true, s.at
+	k.state.Store(s.begun)
+	k.grown = s.size - s.begun
+}
+
+// tail is how a segment ends.
+type tail struct {
+	at    place
+	size  int64 // up to the last whole record
+	torn  int64 // bytes behind that
+	begun int64 // bytes up to where the state is complete, 0 = it is not
+	ended bool
+}
+
+// errBegun reports a segment whose state is not complete.
+var errBegun = errors.New("its state is not complete")
+
+// readTail goes through a segment: what the chain is at its end stands nowhere else.
+func readTail(f *os.File) (t tail, err error) {
+	r, err := NewReader(f)
+	if err != nil {
+		return t, err
+	}
+	var head []byte
+	for {
+		rec, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, ErrTorn):
+			if t.begun == 0 {
+				return t, errBegun
+			}
+			st, cause := f.Stat()
+			t.size = r.At()
+			if cause == nil {
+				t.torn = st.Size() - t.size
+			}
+			return t, cause
+		case err != nil:
+			return t, err
+		}
+		switch rec.Kind {
+		case KindState:
+			if head == nil {
+				head = rec.Contents
+			}
+		case KindBegun:
+			t.begun, t.at.entry = rec.End, rec.Number
+			if t.at.chain, err = replica.ReadChain(bytes.NewReader(head)); err != nil {
+				return t, err
+			}
+		case KindEntry:
+			t.at = place{rec.Number, t.at.chain.Next(sha256.Sum256(rec.Contents))}
+		case KindEnd:
+			t.ended = true
+		case KindStatement:
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/signature"
+	"github.com/cloudshare/cloudshare/node/coord/compare"
+	"github.com/cloudshare/cloudshare/node/history"
+	"github.com/cloudshare/cloudshare/node/identity"
+	"github.com/cloudshare/cloudshare/node/replica"
+)
+
+// maxStatements bounds what is collected, some 100 MB.
+const maxStatements = 1 << 18
+
+// Signed is what a site has signed of its history and its state.
+type Signed struct {
+	compare.Statement
+	Lineage [16]byte
+}
+
+// StatementsOf returns the statements of a source. What cannot be read ends them: who goes through the source finds it.
+func StatementsOf(src *history.Source) (list []Signed, err error) {
+	t := src.Stream(0)
+	for rec, cause := t.Next(); cause == nil; rec, cause = t.Next() {
+		if rec.Kind != history.KindStatement {
+			continue
+		}
+		lineage, s, err := history.ParseStatement(rec.Contents)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: byte %d: %w", t.Name(), rec.At, err)
+		case len(list) == maxStatements:
+			return nil, fmt.Errorf("%s: more than %d statements: export a shorter range", t.Name(), maxStatements)
+		}
+		list = append(list, Signed{s, lineage})
+	}
+	return list, nil
+}
+
+// SignedIn returns the statements of a file of evidence that compare.CheckEvidence took.
+func SignedIn(e *compare.Evidence) []Signed {
+	g, list := e.Signed()
+	out := make([]Signed, len(list))
+	for i := range list {
+		out[i] = Signed{list[i], g.Lineage}
+	}
+	return out
+}
+
+// byEntry returns statements by the entry that they are of, each once.
+func byEntry(lists ...[]Signed) map[uint64][]Signed {
+	out := map[uint64][]Signed{}
+	for _, s := range slices.Concat(lists...) {
+		same := func(o Signed) bool {
+			return o.Site == s.Site && o.Checkpoint == s.Checkpoint && o.Lineage == s.Lineage &&
+				bytes.Equal(o.Signature, s.Signature)
+		}
+		if !slices.ContainsFunc(out[s.Entry], same) {
+			out[s.Entry] = append(out[s.Entry], s)
+		}
+	}
+	return out
+}
+
+// recomputed is what a verifier has behind an entry.
+type recomputed struct {
+	entry  uint64
+	chain  replica.Chain
+	hash   [32]byte
+	hashed bool
+}
+
+// doubtful is a statement whose key was not that of its site when the entry was applied: it may have been replaced
+// before the site signed.
+type doubtful struct {
+	Signed
+	own recomputed
+}
+
+// differs says in what a statement differs from what was recomputed; "" = in nothing.
+func (r *recomputed) differs(s *Signed, format string) string {
+	switch {
+	case s.Chain != r.chain:
+		return History
+	case s.Hashed && r.hashed && s.Format == format && s.Hash != r.hash:
+		return State
+	}
+	return ""
+}
+
+// signedBy reports whether a statement is signed by one of some keys.
+func (s *Signed) signedBy(federation [16]byte, keys ...signature.Key) bool {
+	g := compare.Group{Federation: federation, Lineage: s.Lineage}
+	return slices.ContainsFunc(keys, func(k signature.Key) bool { return s.SignedBy(identity.Public(k), g) })
+}

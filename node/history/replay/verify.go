@@ -1,0 +1,292 @@
+package replay
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/signature"
+	"github.com/cloudshare/cloudshare/node/history"
+	"github.com/cloudshare/cloudshare/node/identity"
+	"github.com/cloudshare/cloudshare/node/replica"
+)
+
+// Options of Verify.
+type Options struct {
+	// Keys are those that sites have by somebody else's word.
+	Keys map[string]identity.Public
+	// Statements are from elsewhere; see StatementsOf.
+	Statements []Signed
+	// Progress is told how many bytes of the source were gone through; nil: nobody is.
+	Progress func(done int64)
+}
+
+// verifier goes through a history.
+type verifier struct {
+	Options
+	report *Report
+	t      *history.Stream
+	said   map[uint64][]Signed
+
+	state  *fsm.State // nil before the first one is read
+	chain  replica.Chain
+	keys   keyring                    // of now
+	ever   map[string][]signature.Key // that sites have had
+	roster uint64                     // entry in which keys last changed
+	from   uint64                     // decisions of the state that was given last
+	doubts []doubtful
+
+	agreed   Point  // the last one that was signed
+	suspect  uint64 // the first entry since then that holds what is not its site's word, 0 = none
+	suspects string // who is named there
+}
+
+// Verify goes through a source. The report is of what was found up to the first difference. An error means that it
+// could not be gone through: it is empty, ctx has ended, or it goes by rules that this version does not know
+// (fsm.ErrNewVersion).
+func Verify(ctx context.Context, src *history.Source, o Options) (*Report, error) {
+	own, err := StatementsOf(src)
+	if err != nil {
+		return nil, err
+	}
+	v := &verifier{
+		Options: o, t: src.Stream(0), said: byEntry(own, o.Statements), ever: map[string][]signature.Key{},
+		report: &Report{Refused: map[string]uint64{}, Lost: map[string]uint64{}, Unproven: unproven,
+			Notes: append([]string{}, src.Notes...), Gaps: []Gap{}, Members: []Member{}, Ledger: []Account{}},
+	}
+	if err = v.run(ctx); err != nil {
+		return nil, err
+	}
+	return v.finish(), nil
+}
+
+// errEmpty reports a file without a state.
+var errEmpty = fmt.Errorf("%w: it does not begin with a state", history.ErrFormat)
+
+// run goes through all windows, each while the next one is read.
+func (v *verifier) run(ctx context.Context) error {
+	w := readWindow(v.t, v.keys)
+	if v.state == nil && (len(w.entries) > 0 || w.next == nil && errors.Is(w.err, io.EOF)) {
+		return errEmpty
+	}
+	for {
+		ahead := make(chan *window, 1)
+		follows := w.next == nil && w.err == nil
+		if keys := v.keys; follows {
+			go func() { ahead <- readWindow(v.t, keys) }()
+		}
+		err := errors.Join(v.apply(w), ctx.Err())
+		if follows {
+			w = <-ahead
+		}
+		switch {
+		case err != nil || v.report.Difference != nil:
+			return err
+		case follows:
+			continue
+		case w.next == nil:
+			v.close(w.err)
+			return nil
+		}
+		if err = v.boundary(w.next); err != nil || v.report.Difference != nil {
+			return err
+		}
+		w = readWindow(v.t, v.keys)
+	}
+}
+
+// boundary goes beyond a record that is no entry.
+func (v *verifier) boundary(rec *history.Record) error {
+	switch rec.Kind {
+	case history.KindState:
+		return v.begin(rec)
+	case history.KindEnd:
+		if v.state == nil {
+			return errEmpty
+		}
+		if rec.Number != v.state.Index() || hex.EncodeToString(rec.Contents) != hex.EncodeToString(v.chain[:]) {
+			v.differ(Difference{Kind: History, Entry: v.state.Index(), What: fmt.Sprintf(
+				"these entries end with %d and lead to the history %s; by the file's own end they are %d and lead to %.16x: "+
+					"it was changed behind entry %d", v.state.Index(), short(v.chain[:]), rec.Number, rec.Contents, v.agreed.Entry)})
+		}
+	default:
+		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("byte %d: %s stands where an entry should",
+			rec.At, kindName(rec.Kind))})
+	}
+	return nil
+}
+
+func kindName(k history.Kind) string { return fmt.Sprintf("a record %q", string(rune(k))) }
+
+// close ends at what the stream returned.
+func (v *verifier) close(err error) {
+	if !errors.Is(err, io.EOF) {
+		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("what follows it cannot be read: %v", err)})
+	}
+	v.report.Notes = append(v.report.Notes, v.t.Notes...)
+}
+
+func (v *verifier) index() uint64 {
+	if v.state == nil {
+		return 0
+	}
+	return v.state.Index()
+}
+
+// differ notes a difference, if it is the first.
+func (v *verifier) differ(d Difference) {
+	if first := v.report.Difference; first == nil || d.Entry < first.Entry {
+		v.report.Difference = &d
+	}
+}
+
+// begin takes a state.
+func (v *verifier) begin(first *history.Record) error {
+	r := &stateReader{t: v.t, rest: first.Contents}
+	chain, state, err := replica.ReadSnapshot(r)
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+	}
+	switch {
+	case errors.Is(err, fsm.ErrNewVersion):
+		return err
+	case err != nil:
+		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("a state cannot be read: %v", err)})
+		return nil
+	case state.Index() != r.begun.Number:
+		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("a state of entry %d is said to be of entry %d",
+			state.Index(), r.begun.Number)})
+		return nil
+	}
+	if v.state != nil && v.state.Index() == state.Index() {
+		v.matches(chain, state)
+	}
+	v.replace(chain, state)
+	return nil
+}
+
+// matches compares a state that is given with the one that the entries before have led to.
+func (v *verifier) matches(chain replica.Chain, given *fsm.State) {
+	own, its := v.state.Hash(), given.Hash()
+	if chain != v.chain || own != its {
+		v.differ(Difference{Kind: State, Entry: v.index(), What: fmt.Sprintf(
+			"%s begins with the state %s, and the entries before lead to %s", v.t.Name(), short(its[:]), short(own[:]))})
+	}
+}
+
+// replace goes on from a state that is given.
+func (v *verifier) replace(chain replica.Chain, state *fsm.State) {
+	before, follows := v.state, v.state != nil && v.state.Index() == state.Index()
+	if before != nil {
+		v.report.Decisions += before.Stats().Decisions - v.from
+		if !follows {
+			v.report.Gaps = append(v.report.Gaps, Gap{Behind: before.Index(), To: state.Index()})
+		}
+	}
+	v.state, v.chain, v.from = state, chain, state.Stats().Decisions
+	v.roster = 0
+	v.noteKeys()
+	if before == nil {
+		v.report.KeptBy, v.report.Begin = v.t.Header().Site, v.point()
+		v.account(func(a *Account) *Standing { return &a.Begin })
+	}
+	if !follows {
+		v.compare(before == nil)
+	}
+}
+
+// point returns the moment of now.
+func (v *verifier) point() Point {
+	h := v.state.Hash()
+	return Point{
+		Entry: v.state.Index(), LogTimeMs: v.state.Time(), Chain: hex.EncodeToString(v.chain[:]),
+		State: hex.EncodeToString(h[:]), SignedBy: []string{},
+	}
+}
+
+// noteKeys takes the members' keys, if they have changed.
+func (v *verifier) noteKeys() {
+	at := v.state.RosterChanged()
+	if at == v.roster {
+		return
+	}
+	v.roster = at
+	v.keys = keyring{v.state.Federation(), map[string]signature.Key{}}
+	for _, m := range v.state.Roster().Members {
+		v.keys.of[m.Site] = m.Key
+		if !slices.Contains(v.ever[m.Site], m.Key) {
+			v.ever[m.Site] = append(v.ever[m.Site], m.Key)
+		}
+	}
+}
+
+// apply has the state execute the entries of a window.
+func (v *verifier) apply(w *window) error {
+	for i := range w.entries {
+		e := &w.entries[i]
+		if e.number != v.state.Index()+1 {
+			v.differ(Difference{Kind: Entries, Entry: v.state.Index() + 1, What: fmt.Sprintf(
+				"it is missing, or stands elsewhere: behind entry %d comes entry %d", v.state.Index(), e.number)})
+			return nil
+		}
+		if err := v.execute(e); err != nil {
+			return err
+		}
+		if v.report.Difference != nil {
+			return nil
+		}
+		*e = entry{} // what was executed is not kept
+	}
+	if v.Progress != nil {
+		v.Progress(w.done)
+	}
+	return nil
+}
+
+// execute applies an entry and compares.
+func (v *verifier) execute(e *entry) error {
+	batch, err := v.state.Ordered(e.batch, e.unread)
+	var results []command.Result
+	if err == nil {
+		results, err = v.state.Apply(batch)
+	}
+	switch {
+	case errors.Is(err, fsm.ErrNewVersion), errors.Is(err, command.ErrVersion):
+		return fmt.Errorf("entry %d: %w", e.number, err)
+	case err != nil:
+		v.differ(Difference{Kind: Entries, Entry: e.number, What: err.Error()})
+		return nil
+	}
+	v.chain = v.chain.Next(e.sum)
+	v.report.Entries++
+	v.report.Bundles += uint64(len(batch.Bundles))
+	v.report.Commands += uint64(len(batch.Commands))
+	for i := range results {
+		v.count(&batch.Commands[i], results[i].Code)
+	}
+	v.noteKeys()
+	v.compare(false)
+	return nil
+}
+
+// count notes what became of a command.
+func (v *verifier) count(c *command.Command, code command.Code) {
+	if lost, ok := c.Body.(*command.SiteLost); ok && code == command.OK {
+		v.report.Lost[lost.Site]++
+	}
+	if code == command.OK {
+		return
+	}
+	v.report.Refused[code.String()]++
+	if code == command.NotSigned || code == command.NotMember {
+		v.report.Unsigned++
+		if v.suspect == 0 {
+			v.suspect, v.suspects = v.state.Index(), c.ID.Site
+		}
+	}
+}

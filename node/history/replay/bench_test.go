@@ -64,7 +64,7 @@ type signed struct {
 
 // bareOf returns all that is signed in a history.
 func bareOf(b *testing.B, f *federation) (out []signed) {
-	t := f.source(f.dir).Stream(0)
+	t := f.source(f.dir).Stream()
 	for rec, err := t.Next(); err == nil; rec, err = t.Next() {
 		if rec.Kind != history.KindEntry {
 			continue

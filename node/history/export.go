@@ -48,7 +48,7 @@ func (x *Export) Write(src *Source, to io.Writer) error {
 	}
 	x.out = bufio.NewWriterSize(to, 256<<10)
 	_, _ = x.out.Write(head) // Flush tells
-	if err = x.copy(part.Stream(0)); err != nil {
+	if err = x.copy(part.Stream()); err != nil {
 		return err
 	}
 	if x.Last = x.at.entry; !x.begun || x.Last < x.From || x.Entries == 0 {

@@ -18,8 +18,8 @@ type Stream struct {
 	end    *Record // of the segment, once it was read
 }
 
-// Stream returns the records from a segment on.
-func (s *Source) Stream(segment int) *Stream { return &Stream{src: s, next: segment} }
+// Stream returns the records from the first segment on.
+func (s *Source) Stream() *Stream { return &Stream{src: s} }
 
 // Name returns the file of the last record.
 func (t *Stream) Name() string { return t.src.Segments[max(t.next, 1)-1].Name }

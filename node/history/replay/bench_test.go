@@ -18,6 +18,7 @@ import (
 // turns with bare ed25519.Verify of as many bundles: of the same signatures, by the same keys. Both in processor time.
 func BenchmarkVerify(b *testing.B) {
 	f := newFederation(b, 256<<20)
+	f.stepMs = 100 // ten entries a second
 	for range 1000 {
 		f.job("site-2")
 	}
@@ -64,7 +65,7 @@ type signed struct {
 
 // bareOf returns all that is signed in a history.
 func bareOf(b *testing.B, f *federation) (out []signed) {
-	t := f.source(f.dir).Stream(0)
+	t := f.source(f.dir).Stream()
 	for rec, err := t.Next(); err == nil; rec, err = t.Next() {
 		if rec.Kind != history.KindEntry {
 			continue

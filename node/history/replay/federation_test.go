@@ -34,6 +34,7 @@ type federation struct {
 	seq     map[string]uint64
 	jobs    uint64
 	runMs   int64           // of each task
+	stepMs  int64           // of log time between two entries
 	silent  map[string]bool // those who sign nothing
 	keyName map[string]string
 	entries [][]byte // all, as they were ordered
@@ -54,7 +55,7 @@ func newFederation(t testing.TB, keep int64) *federation {
 	t.Helper()
 	f := &federation{
 		t: t, dir: filepath.Join(t.TempDir(), history.Folder), id: [16]byte{7}, seq: map[string]uint64{},
-		runMs: 700, silent: map[string]bool{}, keyName: map[string]string{},
+		runMs: 700, stepMs: 1000, silent: map[string]bool{}, keyName: map[string]string{},
 	}
 	f.open(keep)
 	params := command.DefaultParams()
@@ -161,10 +162,10 @@ func (f *federation) say(site string, p coord.Checkpoint) {
 
 func (f *federation) group() compare.Group { return compare.Group{Federation: f.id, Lineage: f.id} }
 
-// order has commands ordered a second later, each of which must succeed.
+// order has commands ordered in the next entry, each of which must succeed.
 func (f *federation) order(cmds ...command.Command) []command.Result {
 	f.t.Helper()
-	results := f.apply(f.entry(1000, cmds...))
+	results := f.apply(f.entry(f.stepMs, cmds...))
 	for i, r := range results {
 		if r.Code != command.OK {
 			f.t.Fatalf("%T of %s: %v", cmds[i].Body, cmds[i].ID.Site, r.Code)

@@ -111,7 +111,7 @@ func TestKeepingIsBounded(t *testing.T) {
 	const bound = 1 << 20
 	f := newFederation(t, bound)
 	for range 400 {
-		f.orderJunk(8000)
+		f.orderJunk()
 		if f.keeper.Bytes() > bound {
 			t.Fatalf("%d bytes are kept, the bound is %d", f.keeper.Bytes(), bound)
 		}
@@ -143,11 +143,11 @@ func TestKeepingIsBounded(t *testing.T) {
 	}
 }
 
-// orderJunk has an entry ordered that all refuse, of so many bytes.
-func (f *federation) orderJunk(size int) {
+// orderJunk has an entry ordered that all refuse, of 8000 bytes.
+func (f *federation) orderJunk() {
 	f.t.Helper()
 	f.order()
-	f.apply([]byte(strings.Repeat("x", size)))
+	f.apply([]byte(strings.Repeat("x", 8000)))
 }
 
 // A broker does not wait for a disk: what that does not take is a gap. Nor does it fill one that its log needs.

@@ -22,8 +22,9 @@ type Signed struct {
 }
 
 // StatementsOf returns the statements of a source. What cannot be read ends them: who goes through the source finds it.
-func StatementsOf(src *history.Source) (list []Signed, err error) {
-	t := src.Stream(0)
+func StatementsOf(src *history.Source) ([]Signed, error) {
+	var list []Signed
+	t := src.Stream()
 	for rec, cause := t.Next(); cause == nil; rec, cause = t.Next() {
 		if rec.Kind != history.KindStatement {
 			continue

@@ -55,7 +55,7 @@ func Verify(ctx context.Context, src *history.Source, o Options) (*Report, error
 		return nil, err
 	}
 	v := &verifier{
-		Options: o, t: src.Stream(0), said: byEntry(own, o.Statements), ever: map[string][]signature.Key{},
+		Options: o, t: src.Stream(), said: byEntry(own, o.Statements), ever: map[string][]signature.Key{},
 		report: &Report{Refused: map[string]uint64{}, Lost: map[string]uint64{}, Unproven: unproven,
 			Notes: append([]string{}, src.Notes...), Gaps: []Gap{}, Members: []Member{}, Ledger: []Account{}},
 	}
@@ -142,70 +142,6 @@ func (v *verifier) index() uint64 {
 func (v *verifier) differ(d Difference) {
 	if first := v.report.Difference; first == nil || d.Entry < first.Entry {
 		v.report.Difference = &d
-	}
-}
-
-// begin takes a state.
-func (v *verifier) begin(first *history.Record) error {
-	r := &stateReader{t: v.t, rest: first.Contents}
-	chain, state, err := replica.ReadSnapshot(r)
-	if err == nil {
-		_, err = io.Copy(io.Discard, r)
-	}
-	switch {
-	case errors.Is(err, fsm.ErrNewVersion):
-		return err
-	case err != nil:
-		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("a state cannot be read: %v", err)})
-		return nil
-	case state.Index() != r.begun.Number:
-		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("a state of entry %d is said to be of entry %d",
-			state.Index(), r.begun.Number)})
-		return nil
-	}
-	if v.state != nil && v.state.Index() == state.Index() {
-		v.matches(chain, state)
-	}
-	v.replace(chain, state)
-	return nil
-}
-
-// matches compares a state that is given with the one that the entries before have led to.
-func (v *verifier) matches(chain replica.Chain, given *fsm.State) {
-	own, its := v.state.Hash(), given.Hash()
-	if chain != v.chain || own != its {
-		v.differ(Difference{Kind: State, Entry: v.index(), What: fmt.Sprintf(
-			"%s begins with the state %s, and the entries before lead to %s", v.t.Name(), short(its[:]), short(own[:]))})
-	}
-}
-
-// replace goes on from a state that is given.
-func (v *verifier) replace(chain replica.Chain, state *fsm.State) {
-	before, follows := v.state, v.state != nil && v.state.Index() == state.Index()
-	if before != nil {
-		v.report.Decisions += before.Stats().Decisions - v.from
-		if !follows {
-			v.report.Gaps = append(v.report.Gaps, Gap{Behind: before.Index(), To: state.Index()})
-		}
-	}
-	v.state, v.chain, v.from = state, chain, state.Stats().Decisions
-	v.roster = 0
-	v.noteKeys()
-	if before == nil {
-		v.report.KeptBy, v.report.Begin = v.t.Header().Site, v.point()
-		v.account(func(a *Account) *Standing { return &a.Begin })
-	}
-	if !follows {
-		v.compare(before == nil)
-	}
-}
-
-// point returns the moment of now.
-func (v *verifier) point() Point {
-	h := v.state.Hash()
-	return Point{
-		Entry: v.state.Index(), LogTimeMs: v.state.Time(), Chain: hex.EncodeToString(v.chain[:]),
-		State: hex.EncodeToString(h[:]), SignedBy: []string{},
 	}
 }
 

@@ -50,6 +50,9 @@ func (l *Log) unfitWhy() string {
 	if why := l.Member.UnfitWhy(); why != "" {
 		return why
 	}
+	if why := l.hole.reason(); why != "" {
+		return why
+	}
 	return l.reach.why
 }
 
@@ -57,7 +60,10 @@ func (l *Log) unfitWhy() string {
 // them.
 func (l *Log) publishFitness(ctx context.Context) error {
 	unfit, unreached := l.group.marksOf(l.cfg.Site)
+	stuck := l.hole.reason() != ""
+	said := l.mending.said.Swap(stuck)
 	return errors.Join(
+		l.publishMark(ctx, stuckPath(l.cfg.Site), stuck, said),
 		l.publishMark(ctx, unfitPath(l.cfg.Site), l.unfitWhy() != "", unfit),
 		l.publishMark(ctx, unreachedPath(l.cfg.Site), l.reach.why != "", unreached))
 }

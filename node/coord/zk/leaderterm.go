@@ -24,6 +24,7 @@ type leaderTerm struct {
 	ctx     context.Context // ends with the term
 	end     context.CancelFunc
 
+	order  sync.Mutex // held while an entry is given its number and signed
 	mu     sync.Mutex
 	open   bool   // the end of the log is known: entries may be ordered
 	next   uint64 // number of the next entry
@@ -123,8 +124,8 @@ func (l *Log) reconcile(ctx context.Context, w *watches) error {
 	if !fence.found {
 		return fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, l.c.root, tree.LeadPath)
 	}
-	var now tree.LeadRecord
-	if err = tree.Parse(l.c.root+tree.LeadPath, fence.data, &now); err != nil {
+	now := l.readLead(fence.data)
+	if err = l.dropFalseHolder(ctx, holder, now); err != nil {
 		return err
 	}
 	if err = movedError(now, l.c.root); err != nil {
@@ -168,7 +169,10 @@ func (l *Log) reconcileLeadership(
 func (l *Log) beginTerm(
 	ctx context.Context, session int64, fence node, before tree.LeadRecord,
 ) (tree.LeadRecord, error) {
-	mine := tree.LeadRecord{Term: before.Term + 1, Site: l.cfg.Site, Peer: l.Addr(), Nonce: l.nonce}
+	state, _ := l.stateTerm()
+	last := max(before.Term, l.group.status().Term, state)
+	mine := tree.LeadRecord{Term: last + 1, Site: l.cfg.Site, Peer: l.Addr(), Nonce: l.nonce}
+	l.signLead(&mine)
 	res, err := l.c.writeHere(ctx, l.c.set(tree.LeadPath, tree.Encode(mine), fence.stat.Version))
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), transient(err):
@@ -206,23 +210,12 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 	}
 	first := next
 	for _, name := range logs.children {
-		n, err := tree.ParseNumber(name)
-		if err != nil {
-			return fmt.Errorf("list %s%s: %w", l.c.root, tree.LogPath, err)
+		if n, err := tree.ParseNumber(name); err == nil {
+			first = min(first, n)
 		}
-		if n >= next {
-			// Unless another leader, who came meanwhile, wrote it.
-			if _, err := r.writeFenced(); errors.Is(err, zk.ErrBadVersion) {
-				coord.Signal(l.kick)
-				l.stepDownFrom(r, "another member leads")
-				return nil
-			} else if err != nil {
-				return err
-			}
-			return fmt.Errorf("%w: %s%s is missing, %s is there: restore it, or recover from a broker's copy",
-				tree.ErrDamaged, l.c.root, tree.EntryPath(next), name)
-		}
-		first = min(first, n)
+	}
+	if over, err := l.cannotOpen(ctx, r, next); over || err != nil {
+		return err
 	}
 	if l.c.zk.SessionID() != r.session {
 		// A new session may have begun at a server that lags behind the fence (find).
@@ -240,6 +233,59 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 	l.Calls.FirstEntry()
 	l.Calls.LeadChanged()
 	return nil
+}
+
+// cannotOpen reports whether a term ends before it has begun: its log has a hole, or has entries of later terms. What
+// others have put behind the end of the log goes.
+func (l *Log) cannotOpen(ctx context.Context, r *leaderTerm, next uint64) (over bool, err error) {
+	if _, err = r.writeFenced(); errors.Is(err, zk.ErrBadVersion) {
+		coord.Signal(l.kick)
+		l.stepDownFrom(r, "another member leads")
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	goesOn, err := l.goesOnBehind(ctx, next)
+	if err != nil {
+		return false, err
+	}
+	if state, known := l.stateTerm(); known && state >= r.term {
+		coord.Signal(l.kick)
+		l.stepDownFrom(r, fmt.Sprintf("the log has entries of term %d", state))
+		return true, nil
+	}
+	if goesOn {
+		is, err := l.c.get(ctx, tree.EntryPath(next))
+		if err != nil {
+			return false, err
+		}
+		l.hole.open(l, l.missing(next, is.found))
+		l.handOver(ctx)
+		return true, l.rest(ctx)
+	}
+	return false, r.sweep(tree.LogPath, func(name string) bool {
+		n, err := tree.ParseNumber(name)
+		return err != nil || n >= next
+	})
+}
+
+// dropFalseHolder deletes what stands at /leader and is no leader's: an ephemeral of one who has not taken /lead for two
+// sessions' time, or a znode that no session ends.
+func (l *Log) dropFalseHolder(ctx context.Context, holder node, now tree.LeadRecord) error {
+	leads := holder.found && holder.stat.EphemeralOwner != 0 && string(holder.data) == now.Nonce
+	switch {
+	case !holder.found || leads || !coord.MayVote(l.cfg.Machine, l.cfg.Site):
+		l.falseHolder, l.falseSince = 0, 0
+		return nil
+	case l.falseHolder != holder.stat.Czxid:
+		l.falseHolder, l.falseSince = holder.stat.Czxid, sinceStart()
+	}
+	if sinceStart()-l.falseSince < 2*l.cfg.session() {
+		return nil
+	}
+	l.falseHolder = 0
+	l.log.Warn().Msg("somebody who does not lead holds the leadership: taking it away")
+	return l.c.deleteHere(ctx, tree.LeaderPath)
 }
 
 // shouldLead reports whether this member takes the leadership now; somebody may lead.
@@ -287,7 +333,7 @@ func (l *Log) announcePresence(ctx context.Context) error {
 // refreshMembership notes who is who.
 func (l *Log) refreshMembership(ctx context.Context, w *watches, holder node, now tree.LeadRecord) error {
 	var lists [3][]string
-	var unfit, unreached []string
+	var unfit, unreached, stuck []string
 	for i, path := range []string{tree.MembersPath, tree.VotersPath, tree.PresentPath} {
 		n, err := w.list(ctx, l.c, path)
 		switch {
@@ -299,6 +345,7 @@ func (l *Log) refreshMembership(ctx context.Context, w *watches, holder node, no
 		lists[i] = tree.Sites(n.children)
 		if path == tree.PresentPath {
 			unfit, unreached = marked(n.children, unfitSuffix), marked(n.children, unreachedSuffix)
+			stuck = marked(n.children, stuckSuffix)
 		}
 	}
 	lead := now
@@ -306,6 +353,10 @@ func (l *Log) refreshMembership(ctx context.Context, w *watches, holder node, no
 		lead = tree.LeadRecord{}
 	}
 	l.notifyChanges(l.group.set(lead, now.Term, lists[0], lists[1], lists[2], unfit, unreached))
+	if err := l.lookAtSnapshot(ctx, w, &stuck); err != nil {
+		return err
+	}
+	l.mend(stuck)
 	return l.ensureVoter(ctx)
 }
 

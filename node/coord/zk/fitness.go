@@ -145,6 +145,7 @@ var _ coord.Measured = (*Log)(nil)
 // Figures implements coord.Measured: the ensemble syncs, not this member.
 func (l *Log) Figures() coord.Figures {
 	return coord.Figures{
-		HandOvers: map[string]uint64{"unfit": l.fitness.attempts.Total()}, Held: l.Calls.Held(),
+		HandOvers: map[string]uint64{"unfit": l.fitness.attempts.Total(), "turn": l.turns.attempts.Total()},
+		Held:      l.Calls.Held(),
 	}
 }

@@ -112,6 +112,7 @@ func (l *Log) reconcile(ctx context.Context, w *watches) error {
 	if err != nil {
 		return err
 	}
+	l.noteLeader(l.group.leads().Site, holder.found)
 	if l.shouldLead(holder.found) {
 		if holder, err = l.tryElect(ctx, w); err != nil {
 			return err
@@ -139,6 +140,7 @@ func (l *Log) reconcile(ctx context.Context, w *watches) error {
 	}
 	l.updateReach()
 	l.leadOrHandOver(ctx)
+	l.handOverByTurn(ctx)
 	return nil
 }
 
@@ -291,7 +293,7 @@ func (l *Log) dropFalseHolder(ctx context.Context, holder node, now tree.LeadRec
 // shouldLead reports whether this member takes the leadership now; somebody may lead.
 func (l *Log) shouldLead(led bool) bool {
 	return !l.letsOthers(led) && !led && !l.Resting() && l.group.isVoter(l.cfg.Site) &&
-		coord.MayVote(l.cfg.Machine, l.cfg.Site) &&
+		coord.MayVote(l.cfg.Machine, l.cfg.Site) && !l.awaitsTurn() &&
 		sinceStart() > time.Duration(l.holdOff.Load())
 }
 

@@ -49,6 +49,7 @@ type Log struct {
 	falseHolder int64
 	falseSince  time.Duration
 	mending     mending
+	turns       turns
 	// termChanged fires when term changes.
 	termChanged coord.Broadcast
 	grown       chan struct{} // entries were applied: is a snapshot due?

@@ -31,6 +31,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 			attempts: facade.Attempts{Limits: facade.UnfitLimits},
 			said:     relay.Reminder{Every: relay.RemindEvery},
 		},
+		turns:   turns{attempts: facade.Attempts{Limits: facade.UnfitLimits}},
 		hole:    hole{said: relay.Reminder{Every: relay.RemindEvery}},
 		mending: mending{attempts: facade.Attempts{Limits: mendLimits}},
 		reach:   reach{said: relay.Reminder{Every: relay.RemindEvery}},

@@ -47,7 +47,9 @@ type Place struct {
 	Chroot  string   // absolute path of the tree; "" is the root
 	// User and Password are the digest credentials that every znode is given to.
 	User, Password string
-	TLS            *tls.Config // nil: plain connections
+	// Former are those before, "USER:PASSWORD", while they are replaced: what is written is given to both.
+	Former string
+	TLS    *tls.Config // nil: plain connections
 	// Session is how long a silent member keeps its ephemerals, the leader among
 	// them; the ensemble bounds it. 0 = 4 s.
 	Session time.Duration

@@ -21,8 +21,8 @@ type HostileLeader struct {
 	// Selective: it withholds submissions only while tasks of its own wait, and ends only while none does, so that a
 	// machine is its own's if one comes in time; Withhold is then the longest.
 	Selective bool
-	// Variants: of each entry it tries so many, and takes the one that is best for it (grind.go): which of what it would
-	// withhold stands in it. 0 = it tries none.
+	// Variants: of each entry it tries so many, and takes the one that is best for it (grind.go): which of what it
+	// would withhold stands in it. 0 = it tries none.
 	Variants int
 	// Lends: of variants that give its tasks as many cores it takes the one in which its machines run more of others'
 	// tasks, which count as its contribution; else the one in which they stay free for its own.

@@ -174,7 +174,7 @@ func TestGrindingLeader(t *testing.T) {
 	for seed := range seeds(100) {
 		rng := rand.New(rand.NewPCG(seed, 37))
 		c := randomCase(rng, 2+rng.IntN(4))
-		c.Leader = &HostileLeader{Withhold: 1 + rng.Int64N(20), Ends: rng.IntN(2) == 0, Variants: 1, Lends: rng.IntN(2) == 0}
+		c.Leader = &HostileLeader{Withhold: 1 + rng.Int64N(20), Ends: rng.IntN(2) == 0, Lends: rng.IntN(2) == 0}
 		for _, variants := range []int{1, 8} {
 			c.Leader.Variants = variants
 			out, err := Play(c)

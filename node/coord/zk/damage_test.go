@@ -302,8 +302,8 @@ func (l *Log) settled(t *testing.T) (n uint64, data []byte) {
 	return n, is.data
 }
 
-// TestCorrupted: of what is not as it was written nothing is applied; a new member waits until the leader has written it
-// anew.
+// TestCorrupted: of what is not as it was written nothing is applied; a new member waits until the leader has written
+// it again.
 func TestCorrupted(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, c *client, p tree.Pointer){

@@ -44,7 +44,7 @@ func (h *hole) tell(l *Log, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.said.Due("", time.Now()) {
-		l.log.Warn().Err(err).Msg("somebody else writes or deletes in the tree: it is not believed, and what is missing is written anew; " +
+		l.log.Warn().Err(err).Msg("somebody else writes or deletes in the tree: it is not believed, and what is missing is written again; " +
 			"if that does not end, change the tree's password")
 	}
 }
@@ -64,8 +64,8 @@ const stuckSuffix = ".stuck"
 
 func stuckPath(site string) string { return tree.PresentPath + "/" + site + stuckSuffix }
 
-// lookForHole finds an entry that is missing, or not what its leader has written, behind which the log goes on. It looks
-// at the next one; where that is missing, too, at all now and then, or if told.
+// lookForHole finds an entry that is missing, or not what its leader has written, behind which the log goes on. It
+// looks at the next one; where that is missing, too, at all now and then, or if told.
 func (l *Log) lookForHole(ctx context.Context, n uint64, all bool) error {
 	session := l.c.zk.SessionID()
 	after, err := l.c.get(ctx, tree.EntryPath(n+1))
@@ -203,8 +203,8 @@ func (l *Log) mend(stuck []string) {
 	coord.Signal(l.grown)
 }
 
-// lookAtSnapshot counts this leader among those that are stuck if the newest snapshot is not one from which a new member
-// could go on.
+// lookAtSnapshot counts this leader among those that are stuck if the newest snapshot is not one from which a new
+// member could go on.
 func (l *Log) lookAtSnapshot(ctx context.Context, w *watches, stuck *[]string) error {
 	r := l.leaderTerm.Load()
 	if r == nil || !r.isOpen() {

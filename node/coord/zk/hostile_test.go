@@ -64,7 +64,8 @@ func (c *cluster) openHonest(t *testing.T, site string) *honest {
 func (h *honest) register(t *testing.T) {
 	t.Helper()
 	h.inc = h.say(t, &command.Register{
-		Node: coordtest.KeyOf(h.site).Public().Node(), Boot: [16]byte{byte(h.inc) + 1}, HTTP: "h:1", Peer: h.l.Addr(),
+		Node: coordtest.KeyOf(h.site).Public().Node(), Boot: [16]byte{byte(h.inc) + 1}, HTTP: "h:1",
+		Peer:       h.l.Addr(),
 		MaxVersion: command.FirstVersion, After: h.inc,
 	}).Incarnation
 	h.seq = 0
@@ -80,8 +81,12 @@ func (c *cluster) federation(t *testing.T, sites ...string) []*honest {
 	founder.register(t)
 	for _, site := range sites[1:] {
 		invited := identity.FromSeed(sha256.Sum256([]byte("invitation of " + site)))
-		founder.say(t, &command.Invite{Key: signature.Key(invited.Public()), Site: site, Elector: true, ForMs: 3_600_000})
-		a := &command.Admit{Invitation: signature.Key(invited.Public()), Site: site, Key: signature.Key(coordtest.KeyOf(site).Public())}
+		founder.say(t, &command.Invite{
+			Key: signature.Key(invited.Public()), Site: site, Elector: true, ForMs: 3_600_000,
+		})
+		a := &command.Admit{
+			Invitation: signature.Key(invited.Public()), Site: site, Key: signature.Key(coordtest.KeyOf(site).Public()),
+		}
 		signed := a.Signed(c.fed)
 		copy(a.ByInvitation[:], invited.Sign(command.SignedAdmission, signed...))
 		copy(a.ByKey[:], coordtest.KeyOf(site).Sign(command.SignedAdmission, signed...))
@@ -281,8 +286,8 @@ func (w *writer) lead(t *testing.T, site string, of *honest) (n, term uint64, wr
 	}
 }
 
-// TestTwoSignedEntries: an elector that signs two entries of one number, and has the tree show one to some and the other
-// to others, is not kept from that; but the members find that their histories differ.
+// TestTwoSignedEntries: an elector that signs two entries of one number, and has the tree show one to some and the
+// other to others, is not kept from that; but the members find that their histories differ.
 func TestTwoSignedEntries(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
@@ -297,7 +302,7 @@ func TestTwoSignedEntries(t *testing.T) {
 	n, term, _ := w.lead(t, "cc", a)
 	key := coordtest.KeyOf("cc")
 	w.put(t, tree.EntryPath(n), w.entry(n, term, "cc", &key, command.EncodeLead("cc", term)))
-	b := c.openHonest(t, "b") // it reads the log anew
+	b := c.openHonest(t, "b") // it reads all of the log
 	if _, err := b.l.Sync(patience(t)); err != nil {
 		t.Fatal(err)
 	}

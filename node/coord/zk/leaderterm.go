@@ -271,8 +271,8 @@ func (l *Log) cannotOpen(ctx context.Context, r *leaderTerm, next uint64) (over 
 	})
 }
 
-// dropFalseHolder deletes what stands at /leader and is no leader's: an ephemeral of one who has not taken /lead for two
-// sessions' time, or a znode that no session ends.
+// dropFalseHolder deletes what stands at /leader and is no leader's: an ephemeral of one who has not taken /lead for
+// two sessions' time, or a znode that no session ends.
 func (l *Log) dropFalseHolder(ctx context.Context, holder node, now tree.LeadRecord) error {
 	leads := holder.found && holder.stat.EphemeralOwner != 0 && string(holder.data) == now.Nonce
 	switch {
@@ -355,11 +355,27 @@ func (l *Log) refreshMembership(ctx context.Context, w *watches, holder node, no
 		lead = tree.LeadRecord{}
 	}
 	l.notifyChanges(l.group.set(lead, now.Term, lists[0], lists[1], lists[2], unfit, unreached))
+	l.remindToRotate(lists[0])
 	if err := l.lookAtSnapshot(ctx, w, &stuck); err != nil {
 		return err
 	}
 	l.mend(stuck)
 	return l.ensureVoter(ctx)
+}
+
+// remindToRotate tells people of each site that was expelled, once, that it still has the password.
+func (l *Log) remindToRotate(members []string) {
+	for _, site := range members {
+		switch was := l.expelled[site]; {
+		case coord.Expelled(l.cfg.Machine, site) == was:
+		case was:
+			delete(l.expelled, site)
+		default:
+			l.expelled[site] = true
+			l.log.Warn().Str("site", site).
+				Msg("this site was expelled and has the password of the federation's tree: replace it (cloudshare zk rotate)")
+		}
+	}
 }
 
 // notifyChanges passes on that the leader, or anything, has changed.

@@ -44,7 +44,8 @@ type Log struct {
 	holdOff    atomic.Int64               // until then (sinceStart) it lets others lead
 	fitness    fitness
 	reach      reach
-	hole       hole // what this member does not find in the tree
+	hole       hole            // what this member does not find in the tree
+	expelled   map[string]bool // of whom that was told; watchRoles owns it
 	// falseHolder is the znode at /leader (its zxid) that nobody leads by, since when; watchRoles owns them.
 	falseHolder int64
 	falseSince  time.Duration

@@ -24,7 +24,8 @@ func (c *cluster) export(t *testing.T) (Sealed, *coordtest.Machine, error) {
 	t.Helper()
 	var s Sealed
 	m := coordtest.NewMachine()
-	err := Export(patience(t), Visitor{Place: c.place, Machine: m, Logger: testLogger()}, func(x Sealed) error { s = x; return nil })
+	v := Visitor{Place: c.place, Machine: m, Logger: testLogger()}
+	err := Export(patience(t), v, func(x Sealed) error { s = x; return nil })
 	return s, m, err
 }
 
@@ -182,7 +183,8 @@ func TestSealDeposes(t *testing.T) {
 		t.Fatal("it goes on")
 	}
 	reopen := func(check error) error {
-		return Reopen(patience(t), Visitor{Place: c.place, Machine: coordtest.NewMachine(), Logger: testLogger()}, func(Sealed) error { return check })
+		v := Visitor{Place: c.place, Machine: coordtest.NewMachine(), Logger: testLogger()}
+		return Reopen(patience(t), v, func(Sealed) error { return check })
 	}
 	says(t, reopen(coordtest.ErrFault), coordtest.ErrFault)
 	_, err := Open(patience(t), c.config("b", coordtest.NewMachine()))

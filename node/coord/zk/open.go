@@ -24,8 +24,8 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	}
 	l := &Log{
 		cfg: cfg, t: timingOf(cfg.Profile), log: cfg.Logger, machine: machine{m: cfg.Machine},
-		nonce: cfg.Site + "/" + nonce(),
-		kick:  make(chan struct{}, 1), grown: make(chan struct{}, 1),
+		nonce: cfg.Site + "/" + nonce(), expelled: map[string]bool{},
+		kick: make(chan struct{}, 1), grown: make(chan struct{}, 1),
 		receiver: feedReceiver{news: make(chan struct{}, 1)},
 		fitness: fitness{
 			attempts: facade.Attempts{Limits: facade.UnfitLimits},

@@ -32,8 +32,9 @@ func (l *Log) replaceForeign(r *leaderTerm, f *flight) (o relay.Outcome, over bo
 		l.stepDownFrom(r, "another member orders entries")
 		return relay.Refused, true
 	}
-	l.hole.tell(l, fmt.Errorf("%w: %s%s is there, and no leader has signed it for its place", tree.ErrDamaged, l.c.root, tree.EntryPath(f.n)))
-	_, _ = r.writeFenced(&zk.DeleteRequest{Path: l.c.root + tree.EntryPath(f.n), Version: n.stat.Version}) // or it is met again
+	path := l.c.root + tree.EntryPath(f.n)
+	l.hole.tell(l, fmt.Errorf("%w: %s is there, and no leader has signed it for its place", tree.ErrDamaged, path))
+	_, _ = r.writeFenced(&zk.DeleteRequest{Path: path, Version: n.stat.Version}) // or it is met again
 	return relay.Unknown, false
 }
 
@@ -58,8 +59,8 @@ func (l *Log) replaceParts(r *leaderTerm, f *flight) error {
 	return nil
 }
 
-// restoreBefore writes the entry before this one again, as it was, because somebody has deleted or changed it. Of one that
-// a snapshot has nothing but its place is needed.
+// restoreBefore writes the entry before this one again, as it was, because somebody has deleted or changed it. Of one
+// that a snapshot has nothing but its place is needed.
 func (l *Log) restoreBefore(r *leaderTerm, f *flight) error {
 	if err := l.awaitBefore(r, f.n); err != nil {
 		return err
@@ -79,8 +80,9 @@ func (l *Log) restoreBefore(r *leaderTerm, f *flight) error {
 	if n.found {
 		ops = append([]any{&zk.DeleteRequest{Path: r.c.root + path, Version: n.stat.Version}}, ops...)
 	}
-	if _, err = r.writeFenced(ops...); err == nil || errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) ||
-		errors.Is(err, zk.ErrNoNode) && n.found {
+	switch _, err = r.writeFenced(ops...); {
+	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists),
+		errors.Is(err, zk.ErrNoNode) && n.found:
 		return l.restoreParts(r, f.n-1, parts) // or it is met again
 	}
 	return r.c.wrapError("restore", path, err)

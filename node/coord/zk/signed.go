@@ -51,8 +51,8 @@ func (l *Log) orderers() map[string]signature.Key {
 	return nil
 }
 
-// isBy reports whether a site may write into the tree beside the log, and signed what stands there. As long as the state
-// says nothing of that, as before its first snapshot, the roster of the last start does.
+// isBy reports whether a site may write into the tree beside the log, and signed what stands there. As long as the
+// state says nothing of that, as before its first snapshot, the roster of the last start does.
 func (l *Log) isBy(site string, signed func(signature.Key) bool) bool {
 	keys := l.orderers()
 	switch {
@@ -97,7 +97,7 @@ func (l *Log) signSnapshot(p *tree.Pointer) {
 }
 
 // readLead reads what stands in /lead: of a record that no elector has signed, or of a term that no leader has yet,
-// nothing counts, and somebody takes the leadership anew.
+// nothing counts, and somebody takes the leadership.
 func (l *Log) readLead(data []byte) (now tree.LeadRecord) {
 	term, bounded := l.stateTerm()
 	if err := tree.Parse(l.c.root+tree.LeadPath, data, &now); err != nil {

@@ -128,7 +128,8 @@ func (l *Log) snapshotDue(r *leaderTerm) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := l.machine.position.Now()
-	return l.mending.due.Load() || at >= r.first+l.t.snapshotEntries+l.t.trail || l.machine.grown.Load() >= l.t.snapshotBytes
+	return l.mending.due.Load() || at >= r.first+l.t.snapshotEntries+l.t.trail ||
+		l.machine.grown.Load() >= l.t.snapshotBytes
 }
 
 // compact writes a snapshot, then the pointer, then deletes what neither a new

@@ -63,8 +63,8 @@ func (l *Log) noteLeader(site string, held bool) {
 	}
 }
 
-// awaitsTurn reports whether the leadership, which nobody has, is left to those whose turn is before this member's, each
-// for a moment.
+// awaitsTurn reports whether the leadership, which nobody has, is left to those whose turn is before this member's,
+// each for a moment.
 func (l *Log) awaitsTurn() bool {
 	x := &l.turns
 	if x.last == "" || x.vacant == 0 {

@@ -83,7 +83,9 @@ func (l *leading) ways() (ways []study.Withheld, err error) {
 				ways = append(ways, study.Withheld{Seconds: seconds, Ends: i%2 == 1, Selective: i >= 2})
 			}
 			for i := range l.variantWays() {
-				ways = append(ways, study.Withheld{Seconds: seconds, Ends: i%2 == 1, Variants: l.variants, Lends: i >= 2})
+				ways = append(ways, study.Withheld{
+					Seconds: seconds, Ends: i%2 == 1, Variants: l.variants, Lends: i >= 2,
+				})
 			}
 		}
 	}

@@ -135,6 +135,7 @@ func showTree(w io.Writer, r *zk.Report) {
 	cli.Row(w)
 	cli.Row(w, "ENTRY", "ORDERED", "TERM", "SIGNED BY", "BYTES", "COMMANDS")
 	for _, e := range r.Entries {
-		cli.Row(w, e.Number, e.Ordered.Local().Format(time.DateTime), e.Term, cmp.Or(e.By, "-"), e.Bytes, strings.Join(e.Commands, ", "))
+		cli.Row(w, e.Number, e.Ordered.Local().Format(time.DateTime), e.Term, cmp.Or(e.By, "-"), e.Bytes,
+			strings.Join(e.Commands, ", "))
 	}
 }

@@ -53,6 +53,9 @@ func (l *Log) unfitWhy() string {
 	if why := l.hole.reason(); why != "" {
 		return why
 	}
+	if !l.hasOwnKey() {
+		return "its key was replaced: start it again"
+	}
 	return l.reach.why
 }
 

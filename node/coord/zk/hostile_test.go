@@ -175,7 +175,7 @@ func (w *writer) entry(n, term uint64, site string, key *identity.Key, cmds ...[
 func TestWritersOfThePassword(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
-	c.time.tick = time.Hour // nothing moves by itself
+	c.time.tick, c.place.Session = time.Hour, 20*time.Second // nothing moves by itself
 	all := c.federation(t, "a", "b", "cc")
 	lead := c.leader(t)
 	w := c.writer(t, lead)
@@ -208,11 +208,17 @@ func TestWritersOfThePassword(t *testing.T) {
 		n, _ := lead.settled(t)
 		w.put(t, tree.EntryPath(n+1), data(n+1))
 		w.put(t, tree.EntryPath(n+7), data(n+7))
+		for _, path := range []string{tree.EntryPath(n + 1), tree.EntryPath(n)} {
+			if _, err := w.write(patience(t), w.create(path+"/below", nil, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		goOn(t, all)
 		if c.leader(t) != lead || all[0].r.Term() != term {
 			t.Fatalf("%s: another leader, or term %d", name, all[0].r.Term())
 		}
 	}
+	c.Compact(t) // what is below an entry does not keep it
 	for _, h := range all {
 		if got := h.r.Term(); got != term {
 			t.Errorf("%s is in term %d, not %d", h.site, got, term)
@@ -225,6 +231,7 @@ func TestWritersOfThePassword(t *testing.T) {
 func TestFalseLeadership(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
+	c.time.tick = time.Hour
 	all := c.federation(t, "a", "b", "cc")
 	w := c.writer(t, c.leader(t))
 	stranger := coordtest.KeyOf("stranger")
@@ -316,6 +323,7 @@ func TestTwoSignedEntries(t *testing.T) {
 func TestFalseSnapshot(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
+	c.time.tick = time.Hour
 	all := c.federation(t, "a", "b", "cc")
 	c.Compact(t)
 	w := c.writer(t, c.leader(t))

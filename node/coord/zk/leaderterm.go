@@ -287,13 +287,16 @@ func (l *Log) dropFalseHolder(ctx context.Context, holder node, now tree.LeadRec
 	}
 	l.falseHolder = 0
 	l.log.Warn().Msg("somebody who does not lead holds the leadership: taking it away")
+	if err := l.c.purgeBelow(ctx, tree.LeaderPath); err != nil {
+		return err
+	}
 	return l.c.deleteHere(ctx, tree.LeaderPath)
 }
 
 // shouldLead reports whether this member takes the leadership now; somebody may lead.
 func (l *Log) shouldLead(led bool) bool {
 	return !l.letsOthers(led) && !led && !l.Resting() && l.group.isVoter(l.cfg.Site) &&
-		coord.MayVote(l.cfg.Machine, l.cfg.Site) && !l.awaitsTurn() &&
+		coord.MayVote(l.cfg.Machine, l.cfg.Site) && l.hasOwnKey() && !l.awaitsTurn() &&
 		sinceStart() > time.Duration(l.holdOff.Load())
 }
 

@@ -2,6 +2,7 @@ package zk
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -34,8 +35,11 @@ func (l *Log) replaceForeign(r *leaderTerm, f *flight) (o relay.Outcome, over bo
 	}
 	path := l.c.root + tree.EntryPath(f.n)
 	l.hole.tell(l, fmt.Errorf("%w: %s is there, and no leader has signed it for its place", tree.ErrDamaged, path))
-	_, _ = r.writeFenced(&zk.DeleteRequest{Path: path, Version: n.stat.Version}) // or it is met again
-	return relay.Unknown, false
+	_, err = r.writeFenced(&zk.DeleteRequest{Path: path, Version: n.stat.Version})
+	if errors.Is(err, zk.ErrNotEmpty) {
+		_ = l.c.purgeBelow(r.ctx, tree.EntryPath(f.n))
+	}
+	return relay.Unknown, false // whatever failed, it is met again
 }
 
 // awaitBefore waits until the entry before n was applied here: what may follow it depends on that.
@@ -81,6 +85,8 @@ func (l *Log) restoreBefore(r *leaderTerm, f *flight) error {
 		ops = append([]any{&zk.DeleteRequest{Path: r.c.root + path, Version: n.stat.Version}}, ops...)
 	}
 	switch _, err = r.writeFenced(ops...); {
+	case errors.Is(err, zk.ErrNotEmpty):
+		return l.c.purgeBelow(r.ctx, path) // it is met again
 	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists),
 		errors.Is(err, zk.ErrNoNode) && n.found:
 		return l.restoreParts(r, f.n-1, parts) // or it is met again
@@ -97,4 +103,20 @@ func (l *Log) restoreParts(r *leaderTerm, n uint64, parts [][]byte) error {
 		}
 	}
 	return nil
+}
+
+// purgeBelow deletes what others have put below a znode of ours that has nothing below it: as long as it is there, the
+// znode cannot go.
+func (c *client) purgeBelow(ctx context.Context, path string) error {
+	n, err := c.children(ctx, path)
+	for _, name := range n.children {
+		below := path + "/" + name
+		if err == nil {
+			err = c.purgeBelow(ctx, below)
+		}
+		if err == nil {
+			err = c.deleteHere(ctx, below)
+		}
+	}
+	return err
 }

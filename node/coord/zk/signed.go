@@ -67,6 +67,13 @@ func (l *Log) isBy(site string, signed func(signature.Key) bool) bool {
 	return known && may.Elector && !may.Banned && signed(signature.Key(key))
 }
 
+// hasOwnKey reports whether this member signs with the key that the federation has of it: else nothing counts that it
+// orders.
+func (l *Log) hasOwnKey() bool {
+	key, may := l.orderers()[l.cfg.Site]
+	return l.who == nil || !may || key == signature.Key(l.who.Public())
+}
+
 // sign returns by whom and with what this member signs; nil where members have no keys.
 func (l *Log) sign() command.Signer {
 	if l.who == nil {

@@ -302,6 +302,14 @@ func (r *leaderTerm) delete(paths []string, checks ...any) error {
 		}
 		return nil
 	}
+	if errors.Is(err, zk.ErrNotEmpty) {
+		for _, p := range paths {
+			if err = r.c.purgeBelow(r.ctx, p); err != nil {
+				return err
+			}
+		}
+		return r.delete(paths, checks...)
+	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return r.c.wrapError("delete", paths[0], err)
 	}

@@ -45,7 +45,7 @@ of the log and the newest entries; and what is not as it must be, by its path
 
 The tree's location comes from --config or the flags.`,
 		Example: `  cloudshare zk inspect --config /etc/cloudshare.yaml
-  cloudshare zk inspect --zk zk1:2181,zk2:2181,zk3:2181/cloudshare --zk-auth /etc/cloudshare/digest --entries 20`,
+  cloudshare zk inspect --zk zk1:2281,zk2:2281,zk3:2281/cloudshare --zk-tls --zk-auth /etc/cloudshare/digest --entries 20`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			place, err := inspectPlace(path, cfg)
 			if err != nil {

@@ -21,6 +21,12 @@ type HostileLeader struct {
 	// Selective: it withholds submissions only while tasks of its own wait, and ends only while none does, so that a
 	// machine is its own's if one comes in time; Withhold is then the longest.
 	Selective bool
+	// Variants: of each entry it tries so many, and takes the one that is best for it (grind.go): which of what it
+	// would withhold stands in it. 0 = it tries none.
+	Variants int
+	// Lends: of variants that give its tasks as many cores it takes the one in which its machines run more of others'
+	// tasks, which count as its contribution; else the one in which they stay free for its own.
+	Lends bool
 }
 
 // MaxWithhold is an hour: then the turn to lead is another site's, which orders what it is sent again.
@@ -35,6 +41,8 @@ func (l *HostileLeader) check(sites int) error {
 		return fmt.Errorf("%w: site %d of %d leads", ErrBadCase, l.Site, sites)
 	case l.Withhold < 0 || l.Withhold > MaxWithhold:
 		return fmt.Errorf("%w: the leader withholds for %d seconds, want 0 to %d", ErrBadCase, l.Withhold, MaxWithhold)
+	case l.Variants < 0 || l.Variants > MaxVariants || l.Variants > 0 && (l.Withhold == 0 || l.Selective):
+		return fmt.Errorf("%w: the leader tries %d variants, want at most %d, and some time to withhold", ErrBadCase, l.Variants, MaxVariants)
 	}
 	return nil
 }
@@ -61,6 +69,9 @@ func (l *HostileLeader) withholds(site int, body command.Body, ownWait bool) boo
 // withheld reports whether a site's command is, now.
 func (p *player) withheld(site int, body command.Body) bool {
 	l := p.c.Leader
+	if l != nil && l.Variants > 0 {
+		return p.aside&(1<<site) != 0 && l.withholds(site, body, true)
+	}
 	return l != nil && l.withholds(site, body, p.sites[l.Site].waits > 0)
 }
 
@@ -130,7 +141,8 @@ func (p *player) withholds() bool { return p.nextRelease() != math.MaxInt64 }
 func (s *siteShell) comeOut() {
 	for i := range s.aside {
 		a := &s.aside[i]
-		if a.known || a.until > s.p.now && s.p.withheld(s.at, a.cmd.Body) {
+		stays := s.p.c.Leader.Variants > 0 || s.p.withheld(s.at, a.cmd.Body)
+		if a.known || a.until > s.p.now && stays {
 			continue
 		}
 		a.known = true

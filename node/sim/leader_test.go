@@ -167,3 +167,23 @@ func TestBadLeadersAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A leader that tries variants of each entry ends with all tasks run, whatever it lays aside; one that tries the honest
+// one only is honest.
+func TestGrindingLeader(t *testing.T) {
+	for seed := range seeds(100) {
+		rng := rand.New(rand.NewPCG(seed, 37))
+		c := randomCase(rng, 2+rng.IntN(4))
+		c.Leader = &HostileLeader{Withhold: 1 + rng.Int64N(20), Ends: rng.IntN(2) == 0, Lends: rng.IntN(2) == 0}
+		for _, variants := range []int{1, 8} {
+			c.Leader.Variants = variants
+			out, err := Play(c)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if slices.Contains(out.Start, -1) || variants == 1 && out.Withheld > 0 {
+				t.Fatalf("seed %d: starts %v, %d withheld", seed, out.Start, out.Withheld)
+			}
+		}
+	}
+}

@@ -57,6 +57,8 @@ type player struct {
 	view  view
 	sites []*siteShell
 	turns []int // sites, as their proposals stand in an entry
+	// aside are the sites, by bit, whose proposals a grinding leader lays aside in the next entry.
+	aside uint64
 	ends  endQueue
 	now   int64
 	next  int // of c.Tasks
@@ -280,11 +282,8 @@ func (p *player) advance(ctx context.Context, t int64) error {
 // is proposed any more.
 func (p *player) order() error {
 	for {
-		for _, i := range p.turns {
-			s := p.sites[i]
-			s.endTurn()
-			s.pass()
-			p.log.propose(i, s.proposed)
+		if err := p.endTurns(); err != nil {
+			return err
 		}
 		if len(p.log.calls) == 0 {
 			return nil
@@ -301,6 +300,28 @@ func (p *player) order() error {
 			results = results[n:]
 		}
 	}
+}
+
+// endTurns has the brokers propose, and the leader order what is ordered now.
+func (p *player) endTurns() error {
+	grinds := p.c.Leader != nil && p.c.Leader.Variants > 0
+	if grinds { // it sees all proposals first
+		for _, i := range p.turns {
+			p.sites[i].endTurn()
+		}
+		if err := p.grind(); err != nil {
+			return err
+		}
+	}
+	for _, i := range p.turns {
+		s := p.sites[i]
+		if !grinds {
+			s.endTurn()
+		}
+		s.pass()
+		p.log.propose(i, s.proposed)
+	}
+	return nil
 }
 
 func (p *player) entry() ([]command.Result, error) {

@@ -169,7 +169,7 @@ func (f *fleet) startZooKeeper(ctx context.Context, h *netlab.Host) error {
 	if err := os.WriteFile(digest, []byte("chaos:chaos\n"), 0o600); err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}
-	f.lines = append(slices.Clone(f.lines), "coordination: zookeeper", "zk: "+f.server.Addrs()+"/chaos", "zk_auth: "+digest, "zk_session: 2s")
+	f.lines = append(slices.Clone(f.lines), "coordination: zookeeper", "zk: "+f.server.Addrs()+"/chaos", "zk_auth: "+digest, "zk_session: 2s", "zk_insecure: true")
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
 	return f.server.Start(ctx)

@@ -58,7 +58,10 @@ func startShared(ctx context.Context) (err error) {
 
 // onServers are the flags of a broker whose tree is there.
 func onServers(place string) []string {
-	return []string{"--coordination", "zookeeper", "--zk", place, "--zk-auth", filepath.Join(shared.dir, "digest"), "--zk-session", "2s"}
+	return []string{
+		"--coordination", "zookeeper", "--zk", place, "--zk-auth", filepath.Join(shared.dir, "digest"),
+		"--zk-session", "2s", "--zk-insecure",
+	}
 }
 
 // onZK reports whether the backend under test is ZooKeeper.

@@ -49,6 +49,9 @@ func NewIdentity(key identity.Key, roster Roster) (*Identity, error) {
 // Sign signs parts for a purpose by the member's key; see signature.Message.
 func (i *Identity) Sign(purpose string, parts ...[]byte) []byte { return i.key.Sign(purpose, parts...) }
 
+// Public returns the member's key.
+func (i *Identity) Public() identity.Public { return i.key.Public() }
+
 // Roster returns by whom it knows the others.
 func (i *Identity) Roster() Roster { return i.roster }
 

@@ -36,8 +36,7 @@ func (b backend) Append(term uint64, data, header []byte) (wait func() (relay.Ou
 	}
 	now := time.UnixMilli(time.Now().UnixMilli())
 	f := &flight{done: make(chan struct{}), batch: tree.Entry{At: now, Header: header, Batch: data}}
-	f.data, f.parts = tree.EncodeEntry(now, header, data)
-	r.assignNumber(f)
+	r.assignNumber(f, b.signEntry)
 	begun := make(chan struct{})
 	b.WG.Go(func() {
 		close(begun)
@@ -56,10 +55,17 @@ func (b backend) Append(term uint64, data, header []byte) (wait func() (relay.Ou
 	}
 }
 
-// assignNumber gives the entry its number.
-func (r *leaderTerm) assignNumber(f *flight) {
+// assignNumber gives the entry its number, and has it signed.
+func (r *leaderTerm) assignNumber(f *flight, sign func(n uint64, e *tree.Entry)) {
+	r.order.Lock()
+	defer r.order.Unlock()
 	r.mu.Lock()
-	f.n, f.prev = r.next, r.last
+	n := r.next
+	r.mu.Unlock()
+	sign(n, &f.batch)
+	f.data, f.parts = f.batch.Encode()
+	r.mu.Lock()
+	f.n, f.prev = n, r.last
 	r.next++
 	r.last = f
 	r.flying[f.n] = f
@@ -114,21 +120,31 @@ func (l *Log) writeUntilSettled(r *leaderTerm, f *flight) relay.Outcome {
 			coord.Signal(l.kick)
 			l.stepDownFrom(r, "another member leads")
 			return l.c.findEntry(l.Ctx, f, session)
-		case errors.Is(err, zk.ErrNodeExists):
+		case errors.Is(err, zk.ErrNodeExists) && failed == tree.LogPath:
 			if o := l.c.findEntry(l.Ctx, f, session); o != relay.Refused {
 				return o
 			}
-			l.fail(fmt.Errorf("append: %w: %s%s is there, and this leader did not write it: somebody else writes into the tree",
-				tree.ErrDamaged, l.c.root, tree.EntryPath(f.n)))
-			return relay.Unknown
-		case errors.Is(err, zk.ErrNoNode) && failed == tree.EntryPath(f.n-1) && f.prev != nil:
-			// It overtook the entry before.
-			<-f.prev.done
-			if f.prev.outcome != relay.Ordered {
-				return f.prev.outcome
+			if o, over := l.replaceForeign(r, f); over {
+				return o
 			}
-			if !f.again {
-				f.again = true
+			continue
+		case errors.Is(err, zk.ErrNodeExists) && failed == tree.PartsPath:
+			if err = l.replaceParts(r, f); err == nil || transient(err) {
+				continue
+			}
+		case (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)) && failed == tree.EntryPath(f.n-1):
+			if f.prev != nil {
+				// It overtook the entry before, or that was changed.
+				<-f.prev.done
+				if f.prev.outcome != relay.Ordered {
+					return f.prev.outcome
+				}
+				if !f.again {
+					f.again = true
+					continue
+				}
+			}
+			if err = l.restoreBefore(r, f); err == nil || transient(err) {
 				continue
 			}
 		}

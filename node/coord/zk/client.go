@@ -51,6 +51,11 @@ func connect(p Place, d dial, log zerolog.Logger) (*client, error) {
 		dialer: &dialer{dial: d, tls: p.TLS, most: max(p.session()*2/3, 500*time.Millisecond)}, root: p.Chroot,
 		acl: zk.DigestACL(zk.PermAll, p.User, p.Password), authed: make(chan struct{}),
 	}
+	credentials := []string{p.User + ":" + p.Password}
+	if user, password, has := strings.Cut(p.Former, ":"); has {
+		c.acl = append(c.acl, zk.DigestACL(zk.PermAll, user, password)...)
+		credentials = append(credentials, p.Former)
+	}
 	c.lost.Store(int64(sinceStart()))
 	servers := slices.Clone(p.Servers)
 	var err error
@@ -62,17 +67,17 @@ func connect(p Place, d dial, log zerolog.Logger) (*client, error) {
 	}
 	c.wg.Go(func() {
 		// The library repeats it after each reconnect, but only once it succeeded.
-		for {
-			err := c.zk.AddAuth("digest", []byte(p.User+":"+p.Password))
+		for len(credentials) > 0 && !c.shut.Load() {
+			err := c.zk.AddAuth("digest", []byte(credentials[0]))
 			if errors.Is(err, zk.ErrAuthFailed) {
 				c.refused.Store(true)
 			}
 			if err == nil {
-				close(c.authed)
+				credentials = credentials[1:]
 			}
-			if err == nil || c.shut.Load() {
-				return
-			}
+		}
+		if len(credentials) == 0 {
+			close(c.authed)
 		}
 	})
 	return c, nil

@@ -27,13 +27,23 @@ func (l *Log) startComparing() {
 	l.Mux.Handle(relay.KindCompare, l.noteQuestions(m, l.ServeCompare))
 }
 
-// comparable returns the members by the tree, at the addresses that the state has of
-// them. Those that stand for leader are the voters.
+// comparable returns the members, at the addresses that the state has of them, and which of them vote. Where the state
+// says who may lead, those are the voters, whatever the tree says: else whoever writes there could make a majority.
 func (l *Log) comparable(m coord.Checkpointed) []compare.Member {
-	s := l.group.status()
+	s, electors := l.group.status(), l.orderers()
+	sites := slices.Clone(s.Members)
+	for site := range electors {
+		if !slices.Contains(sites, site) {
+			sites = append(sites, site)
+		}
+	}
+	slices.Sort(sites)
 	var out []compare.Member
-	for _, site := range s.Members {
+	for _, site := range sites {
 		_, voter := slices.BinarySearch(s.Voters, site)
+		if electors != nil {
+			_, voter = electors[site]
+		}
 		out = append(out, compare.Member{Site: site, Addr: m.PeerAddress(site), Voter: voter})
 	}
 	return out

@@ -47,7 +47,9 @@ type Place struct {
 	Chroot  string   // absolute path of the tree; "" is the root
 	// User and Password are the digest credentials that every znode is given to.
 	User, Password string
-	TLS            *tls.Config // nil: plain connections
+	// Former are those before, "USER:PASSWORD", while they are replaced: what is written is given to both.
+	Former string
+	TLS    *tls.Config // nil: plain connections
 	// Session is how long a silent member keeps its ephemerals, the leader among
 	// them; the ensemble bounds it. 0 = 4 s.
 	Session time.Duration
@@ -143,6 +145,7 @@ type timing struct {
 	poll      time.Duration // watches may be lost: everything is looked at again
 	drain     time.Duration // Close waits so long for entries in flight
 	compare   time.Duration // between two comparisons of a voter's state
+	turn      time.Duration // a leader leads so long, and hands over then
 
 	snapshotEntries, trail uint64 // entries between snapshots; entries kept behind one
 	snapshotBytes          int64
@@ -162,7 +165,7 @@ func timingOf(p Profile) timing {
 		handshake: 3 * time.Second, open: 15 * time.Second, tick: time.Second, poll: time.Second,
 		drain:           2 * time.Second,
 		snapshotEntries: 4096, trail: 1024, snapshotBytes: 32 << 20, maxEntries: 16384, maxBytes: 128 << 20,
-		compare: 5 * time.Second,
+		compare: 5 * time.Second, turn: time.Hour,
 	}
 	if p == WAN {
 		t.RPC, t.Reply, t.Confirm, t.MaxBackoff = 10*time.Second, 30*time.Second, 10*time.Second, time.Second

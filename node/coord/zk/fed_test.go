@@ -107,7 +107,7 @@ func TestGapInFeed(t *testing.T) {
 	r.mu.Lock()
 	last := r.next + 9
 	r.mu.Unlock()
-	r.sendToFeeds(&flight{n: last, data: tree.SealEntry(time.Now(), nil, nil, nil)})
+	r.sendToFeeds(&flight{n: last, data: (&tree.Entry{At: time.Now()}).EncodeWhole()})
 	talk(t, all, func() {})
 	other.awaitFeed(t, lead)
 	same(t, all)

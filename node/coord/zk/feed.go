@@ -130,7 +130,7 @@ func (r *leaderTerm) sendToFeeds(f *flight) {
 func (f *flight) frame() []byte {
 	data := f.data
 	if len(f.parts) > 0 {
-		data = tree.SealEntry(f.batch.At, f.batch.Header, nil, f.batch.Batch)
+		data = f.batch.EncodeWhole()
 	}
 	b := binary.AppendUvarint(relay.Frame(make([]byte, 0, 16+len(data))), f.n)
 	return relay.EndFrame(append(b, data...))

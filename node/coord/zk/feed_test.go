@@ -18,7 +18,7 @@ import (
 func sent(t *testing.T, n uint64, batch []byte) []byte {
 	t.Helper()
 	f := &flight{n: n, batch: tree.Entry{At: time.UnixMilli(7), Header: []byte("header"), Batch: batch}}
-	f.data, f.parts = tree.EncodeEntry(f.batch.At, f.batch.Header, batch)
+	f.data, f.parts = f.batch.Encode()
 	b, err := relay.ReadFrame(bytes.NewReader(f.frame()), nil, maxFeedFrame)
 	if err != nil {
 		t.Fatal(err)

@@ -50,6 +50,12 @@ func (l *Log) unfitWhy() string {
 	if why := l.Member.UnfitWhy(); why != "" {
 		return why
 	}
+	if why := l.hole.reason(); why != "" {
+		return why
+	}
+	if !l.hasOwnKey() {
+		return "its key was replaced: start it again"
+	}
 	return l.reach.why
 }
 
@@ -57,7 +63,10 @@ func (l *Log) unfitWhy() string {
 // them.
 func (l *Log) publishFitness(ctx context.Context) error {
 	unfit, unreached := l.group.marksOf(l.cfg.Site)
+	stuck := l.hole.reason() != ""
+	said := l.mending.said.Swap(stuck)
 	return errors.Join(
+		l.publishMark(ctx, stuckPath(l.cfg.Site), stuck, said),
 		l.publishMark(ctx, unfitPath(l.cfg.Site), l.unfitWhy() != "", unfit),
 		l.publishMark(ctx, unreachedPath(l.cfg.Site), l.reach.why != "", unreached))
 }
@@ -139,6 +148,7 @@ var _ coord.Measured = (*Log)(nil)
 // Figures implements coord.Measured: the ensemble syncs, not this member.
 func (l *Log) Figures() coord.Figures {
 	return coord.Figures{
-		HandOvers: map[string]uint64{"unfit": l.fitness.attempts.Total()}, Held: l.Calls.Held(),
+		HandOvers: map[string]uint64{"unfit": l.fitness.attempts.Total(), "turn": l.turns.attempts.Total()},
+		Held:      l.Calls.Held(),
 	}
 }

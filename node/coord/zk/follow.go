@@ -29,6 +29,8 @@ type reader struct {
 	tail, waited bool
 	// doubt: the feed was silent for long, so the tree is asked once.
 	doubt bool
+	// junk is the znode (its zxid) under the next number that was read and does not count; 0 = none.
+	junk int64
 }
 
 // followLog applies entries until ctx ends: its own from memory while this member
@@ -59,16 +61,24 @@ func (rd *reader) step(ctx context.Context) error {
 		return err
 	}
 	r.sendToFeeds(f)
-	err = l.apply(n, &f.batch)
+	if err = l.apply(n, &f.batch); isUncounted(err) {
+		l.stepDownFrom(r, err.Error()) // the electors have decided so, in an entry before
+		err = nil
+	}
 	r.forgetEntry(n)
 	return err
 }
 
 func (l *Log) apply(n uint64, e *tree.Entry) error {
-	if err := l.machine.apply(n, e, l.Calls); err != nil {
+	err := l.machine.apply(n, e, l.Calls)
+	switch {
+	case isUncounted(err):
+		return fmt.Errorf("%s%s: %w", l.c.root, tree.EntryPath(n), err)
+	case err != nil:
 		return fmt.Errorf("apply %s%s: %w; this broker stops rather than skip it: run the version that wrote it, or restore the tree",
 			l.c.root, tree.EntryPath(n), err)
 	}
+	l.hole.close()
 	coord.Signal(l.grown)
 	return nil
 }
@@ -81,8 +91,13 @@ func (rd *reader) read(ctx context.Context, n uint64) error {
 	rd.doubt = false
 	switch {
 	case e != nil:
-		rd.tail, rd.waited = false, false
-		return rd.l.apply(n, e)
+		rd.tail, rd.waited, rd.junk = false, false, 0
+		err := rd.l.apply(n, e)
+		if isUncounted(err) {
+			rd.l.receiver.disconnect() // it says what is not so
+			err = nil
+		}
+		return err
 	case coming && !doubt && rd.l.leaderTerm.Load() == nil:
 		return rd.listen(ctx)
 	}
@@ -132,7 +147,7 @@ func (rd *reader) advance(ctx context.Context) (caught bool, err error) {
 		rd.adapt(applied, bytes)
 		return false, err
 	}
-	p, _, err := rd.l.c.pointer(ctx)
+	p, err := rd.l.pointer(ctx)
 	if err == nil && p.Entry >= n {
 		return false, rd.l.catchUp(ctx, p)
 	}
@@ -180,16 +195,22 @@ func (rd *reader) readAhead(ctx context.Context, n uint64) (applied, bytes int, 
 		e, err := l.c.readEntry(ctx, n+uint64(i), a.n.data)
 		if errors.Is(err, errGone) {
 			// Trimmed meanwhile? An entry's parts go before it.
-			if p, _, cause := l.c.pointer(ctx); cause == nil && p.Entry >= n+uint64(i) {
+			if p, cause := l.pointer(ctx); cause == nil && p.Entry >= n+uint64(i) {
 				return applied, bytes, l.catchUp(ctx, p)
 			}
 		}
 		if err == nil {
 			err = l.apply(n+uint64(i), &e)
 		}
+		if isUncounted(err) || errors.Is(err, errGone) {
+			rd.junk = a.n.stat.Mzxid
+			l.hole.tell(l, err)
+			return applied, bytes, nil
+		}
 		if err != nil {
 			return applied, bytes, err
 		}
+		rd.junk = 0
 		applied++
 		bytes += len(a.n.data)
 	}
@@ -231,12 +252,12 @@ func (rd *reader) await(ctx context.Context, n uint64) error {
 	tail := rd.tail && r == nil
 	rd.tail = false
 	is, err := rd.w.expect(ctx, l.c, tree.EntryPath(n))
-	if err != nil || is.found {
+	if err != nil || is.found && is.stat.Mzxid != rd.junk {
 		return err
 	}
 	var p tree.Pointer
 	if !tail {
-		p, _, err = l.c.pointer(ctx)
+		p, err = l.pointer(ctx)
 	}
 	if err == nil {
 		err = l.sameTree(ctx)
@@ -261,28 +282,10 @@ func (rd *reader) await(ctx context.Context, n uint64) error {
 	case <-ctx.Done():
 	case <-look.C:
 		if !tail { // else all of it is asked first
-			return l.checkGap(ctx, n)
+			return l.lookForHole(ctx, n, false)
 		}
 	}
 	return nil
-}
-
-// checkGap finds an entry that somebody deleted: the next one is there.
-func (l *Log) checkGap(ctx context.Context, n uint64) error {
-	session := l.c.zk.SessionID()
-	after, err := l.c.get(ctx, tree.EntryPath(n+1))
-	if err != nil || !after.found {
-		return err
-	}
-	is, err := l.c.get(ctx, tree.EntryPath(n))
-	if err != nil || is.found {
-		return err
-	}
-	if p, _, err := l.c.pointer(ctx); err != nil || p.Entry >= n || l.c.zk.SessionID() != session {
-		return err
-	}
-	return fmt.Errorf("read %s%s: %w: it is missing, and the entry after it is there: restore it, or recover from a broker's copy",
-		l.c.root, tree.EntryPath(n), tree.ErrDamaged)
 }
 
 // becomeCurrent makes one current read after each change of leader: then this

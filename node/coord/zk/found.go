@@ -5,13 +5,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
@@ -29,6 +29,9 @@ type Seed struct {
 	// Entry is the number of the last entry in State, a snapshot of the machine.
 	Entry uint64
 	State io.Reader
+	// Site imports it, and signs by By; nil where members have no keys.
+	Site string
+	By   command.Signer
 }
 
 // Found makes the tree of a federation that goes on from a given state, without a
@@ -89,6 +92,9 @@ func (c *client) importSnapshot(ctx context.Context, s Seed) error {
 			return fmt.Errorf("read the state: %w", end)
 		}
 	}
+	if s.By != nil {
+		ptr.Sign(s.Lineage, s.Site, s.By)
+	}
 	return createTree(ctx, c, tree.Charter{
 		Version: tree.Version, Federation: hex.EncodeToString(s.Federation[:]), Epoch: s.Epoch,
 		Lineage: hex.EncodeToString(s.Lineage[:]),
@@ -124,7 +130,7 @@ func (c *client) importChunk(ctx context.Context, mine claim, p *tree.Pointer, d
 			return err
 		}
 	}
-	p.Sums = append(p.Sums, crc32.Checksum(data, tree.Castagnoli))
+	p.Sums = append(p.Sums, tree.SumOf(data))
 	p.Bytes += int64(len(data))
 	return nil
 }

@@ -90,6 +90,15 @@ func (g *group) connectedBeside(site string, but *[]string) bool {
 	})
 }
 
+// fitVoters returns the voters that are connected and fit, sorted.
+func (g *group) fitVoters() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(g.voters), func(v string) bool {
+		return !slices.Contains(g.present, v) || slices.Contains(g.unfit, v)
+	})
+}
+
 func (g *group) catch() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,10 +1,10 @@
 package zk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"strings"
 	"time"
@@ -68,6 +68,7 @@ type EntryReport struct {
 	Number   uint64    `json:"number"`
 	Ordered  time.Time `json:"ordered"` // by the leader's clock
 	Term     uint64    `json:"term"`
+	By       string    `json:"by"`         // the site that has signed it
 	Elapsed  int64     `json:"elapsed_ms"` // of the term
 	Bytes    int       `json:"bytes"`
 	Commands []string  `json:"commands"` // site and kind
@@ -250,7 +251,7 @@ func (i *inspection) chunks(ctx context.Context, p tree.Pointer) (faults []strin
 			return nil, err
 		case !n.found:
 			faults = append(faults, fmt.Sprintf("%s%s is missing", i.c.root, p.Chunk(k)))
-		case crc32.Checksum(n.data, tree.Castagnoli) != sum:
+		case !bytes.Equal(tree.SumOf(n.data), sum):
 			faults = append(faults, fmt.Sprintf("%s%s is damaged: its checksum does not fit", i.c.root, p.Chunk(k)))
 		}
 	}
@@ -329,7 +330,7 @@ func (i *inspection) entry(ctx context.Context, n uint64) error {
 		return nil
 	}
 	shown := EntryReport{
-		Number: n, Ordered: e.At.UTC(), Term: b.Term, Elapsed: b.Elapsed, Bytes: len(z.data),
+		Number: n, Ordered: e.At.UTC(), Term: b.Term, By: e.Site, Elapsed: b.Elapsed, Bytes: len(z.data),
 		Commands: []string{},
 	}
 	for k := range b.Commands {

@@ -24,6 +24,7 @@ type leaderTerm struct {
 	ctx     context.Context // ends with the term
 	end     context.CancelFunc
 
+	order  sync.Mutex // held while an entry is given its number and signed
 	mu     sync.Mutex
 	open   bool   // the end of the log is known: entries may be ordered
 	next   uint64 // number of the next entry
@@ -111,6 +112,7 @@ func (l *Log) reconcile(ctx context.Context, w *watches) error {
 	if err != nil {
 		return err
 	}
+	l.noteLeader(l.group.leads().Site, holder.found)
 	if l.shouldLead(holder.found) {
 		if holder, err = l.tryElect(ctx, w); err != nil {
 			return err
@@ -123,8 +125,8 @@ func (l *Log) reconcile(ctx context.Context, w *watches) error {
 	if !fence.found {
 		return fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, l.c.root, tree.LeadPath)
 	}
-	var now tree.LeadRecord
-	if err = tree.Parse(l.c.root+tree.LeadPath, fence.data, &now); err != nil {
+	now := l.readLead(fence.data)
+	if err = l.dropFalseHolder(ctx, holder, now); err != nil {
 		return err
 	}
 	if err = movedError(now, l.c.root); err != nil {
@@ -138,6 +140,7 @@ func (l *Log) reconcile(ctx context.Context, w *watches) error {
 	}
 	l.updateReach()
 	l.leadOrHandOver(ctx)
+	l.handOverByTurn(ctx)
 	return nil
 }
 
@@ -168,7 +171,10 @@ func (l *Log) reconcileLeadership(
 func (l *Log) beginTerm(
 	ctx context.Context, session int64, fence node, before tree.LeadRecord,
 ) (tree.LeadRecord, error) {
-	mine := tree.LeadRecord{Term: before.Term + 1, Site: l.cfg.Site, Peer: l.Addr(), Nonce: l.nonce}
+	state, _ := l.stateTerm()
+	last := max(before.Term, l.group.status().Term, state)
+	mine := tree.LeadRecord{Term: last + 1, Site: l.cfg.Site, Peer: l.Addr(), Nonce: l.nonce}
+	l.signLead(&mine)
 	res, err := l.c.writeHere(ctx, l.c.set(tree.LeadPath, tree.Encode(mine), fence.stat.Version))
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), transient(err):
@@ -206,23 +212,12 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 	}
 	first := next
 	for _, name := range logs.children {
-		n, err := tree.ParseNumber(name)
-		if err != nil {
-			return fmt.Errorf("list %s%s: %w", l.c.root, tree.LogPath, err)
+		if n, err := tree.ParseNumber(name); err == nil {
+			first = min(first, n)
 		}
-		if n >= next {
-			// Unless another leader, who came meanwhile, wrote it.
-			if _, err := r.writeFenced(); errors.Is(err, zk.ErrBadVersion) {
-				coord.Signal(l.kick)
-				l.stepDownFrom(r, "another member leads")
-				return nil
-			} else if err != nil {
-				return err
-			}
-			return fmt.Errorf("%w: %s%s is missing, %s is there: restore it, or recover from a broker's copy",
-				tree.ErrDamaged, l.c.root, tree.EntryPath(next), name)
-		}
-		first = min(first, n)
+	}
+	if over, err := l.cannotOpen(ctx, r, next); over || err != nil {
+		return err
 	}
 	if l.c.zk.SessionID() != r.session {
 		// A new session may have begun at a server that lags behind the fence (find).
@@ -242,10 +237,44 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 	return nil
 }
 
+// cannotOpen reports whether a term ends before it has begun: its log has a hole, or has entries of later terms. What
+// others have put behind the end of the log goes.
+func (l *Log) cannotOpen(ctx context.Context, r *leaderTerm, next uint64) (over bool, err error) {
+	if _, err = r.writeFenced(); errors.Is(err, zk.ErrBadVersion) {
+		coord.Signal(l.kick)
+		l.stepDownFrom(r, "another member leads")
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	goesOn, err := l.goesOnBehind(ctx, next)
+	if err != nil {
+		return false, err
+	}
+	if state, known := l.stateTerm(); known && state >= r.term {
+		coord.Signal(l.kick)
+		l.stepDownFrom(r, fmt.Sprintf("the log has entries of term %d", state))
+		return true, nil
+	}
+	if goesOn {
+		is, err := l.c.get(ctx, tree.EntryPath(next))
+		if err != nil {
+			return false, err
+		}
+		l.hole.open(l, l.missing(next, is.found))
+		l.handOver(ctx)
+		return true, l.rest(ctx)
+	}
+	return false, r.sweep(tree.LogPath, func(name string) bool {
+		n, err := tree.ParseNumber(name)
+		return err != nil || n >= next
+	})
+}
+
 // shouldLead reports whether this member takes the leadership now; somebody may lead.
 func (l *Log) shouldLead(led bool) bool {
 	return !l.letsOthers(led) && !led && !l.Resting() && l.group.isVoter(l.cfg.Site) &&
-		coord.MayVote(l.cfg.Machine, l.cfg.Site) &&
+		coord.MayVote(l.cfg.Machine, l.cfg.Site) && l.hasOwnKey() && !l.awaitsTurn() &&
 		sinceStart() > time.Duration(l.holdOff.Load())
 }
 
@@ -287,7 +316,7 @@ func (l *Log) announcePresence(ctx context.Context) error {
 // refreshMembership notes who is who.
 func (l *Log) refreshMembership(ctx context.Context, w *watches, holder node, now tree.LeadRecord) error {
 	var lists [3][]string
-	var unfit, unreached []string
+	var unfit, unreached, stuck []string
 	for i, path := range []string{tree.MembersPath, tree.VotersPath, tree.PresentPath} {
 		n, err := w.list(ctx, l.c, path)
 		switch {
@@ -299,6 +328,7 @@ func (l *Log) refreshMembership(ctx context.Context, w *watches, holder node, no
 		lists[i] = tree.Sites(n.children)
 		if path == tree.PresentPath {
 			unfit, unreached = marked(n.children, unfitSuffix), marked(n.children, unreachedSuffix)
+			stuck = marked(n.children, stuckSuffix)
 		}
 	}
 	lead := now
@@ -306,6 +336,11 @@ func (l *Log) refreshMembership(ctx context.Context, w *watches, holder node, no
 		lead = tree.LeadRecord{}
 	}
 	l.notifyChanges(l.group.set(lead, now.Term, lists[0], lists[1], lists[2], unfit, unreached))
+	l.remindToRotate(lists[0])
+	if err := l.lookAtSnapshot(ctx, w, &stuck); err != nil {
+		return err
+	}
+	l.mend(stuck)
 	return l.ensureVoter(ctx)
 }
 

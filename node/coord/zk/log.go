@@ -13,6 +13,7 @@ package zk
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -28,6 +29,8 @@ type Log struct {
 	t    timing
 	log  zerolog.Logger
 	line [16]byte // the lineage: the federation's id in the first epoch
+	// who is this member, and by whom it knows the others; nil: members have no keys.
+	who *relay.Identity
 
 	c        *client
 	machine  machine
@@ -41,6 +44,13 @@ type Log struct {
 	holdOff    atomic.Int64               // until then (sinceStart) it lets others lead
 	fitness    fitness
 	reach      reach
+	hole       hole            // what this member does not find in the tree
+	expelled   map[string]bool // of whom that was told; watchRoles owns it
+	// falseHolder is the znode at /leader (its zxid) that nobody leads by, since when; watchRoles owns them.
+	falseHolder int64
+	falseSince  time.Duration
+	mending     mending
+	turns       turns
 	// termChanged fires when term changes.
 	termChanged coord.Broadcast
 	grown       chan struct{} // entries were applied: is a snapshot due?

@@ -20,12 +20,18 @@ type machine struct {
 	header   relay.Header
 	position relay.Position
 	grown    atomic.Int64 // bytes applied since the last snapshot
+	line     [16]byte     // the lineage; set before anything is applied
+	// last is the entry at position, for a leader that finds it changed; nil behind a snapshot.
+	last *tree.Entry
 }
 
-// apply executes entry n and settles the calls in it.
+// apply executes entry n and settles the calls in it. One that does not count (isUncounted) changes nothing.
 func (m *machine) apply(n uint64, e *tree.Entry, calls *relay.Calls) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.judge(n, e); err != nil {
+		return err
+	}
 	if err := relay.ParseHeader(e.Header, &m.header); err != nil {
 		m.header = relay.Header{} // it is in the order all the same
 	}
@@ -50,8 +56,29 @@ func (m *machine) apply(n uint64, e *tree.Entry, calls *relay.Calls) error {
 			calls.RequestEntry()
 		}
 	}
+	m.last = e
 	m.position.Advance(n)
 	return nil
+}
+
+// lastEntry returns the last entry applied, if it is n and no snapshot has it.
+func (m *machine) lastEntry(n uint64) *tree.Entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.position.Now() != n {
+		return nil
+	}
+	return m.last
+}
+
+// counts says whether an entry counts as the next one, number n.
+func (m *machine) counts(n uint64, e *tree.Entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at := m.position.Now(); at+1 != n {
+		return fmt.Errorf("%w: entry %d is not behind %d", errUncounted, n, at)
+	}
+	return m.judge(n, e)
 }
 
 var errOrder = errors.New("entries of two logs are mixed")
@@ -69,6 +96,7 @@ func (m *machine) restore(n uint64, r io.Reader, calls *relay.Calls) error {
 		if calls != nil {
 			again = calls.Restored(n, m.m.Result)
 		}
+		m.last = nil
 		m.position.Advance(n)
 	}
 	m.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
@@ -22,6 +23,16 @@ import (
 // seals the tree: /lead says so, in a new version of it, so no leader of before can
 // append and none can follow. What is read then is all that there will ever be.
 // Reopen takes the seal away. Found is the other direction.
+
+// Visitor is who works on a tree in which no broker is, with a site's data.
+type Visitor struct {
+	Place   Place
+	Machine coord.Machine // empty: it takes the state
+	Logger  zerolog.Logger
+	// Site signs what is written, and knows by whom the others' signatures are; a nil Identity believes the tree.
+	Site     string
+	Identity *relay.Identity
+}
 
 // Sealed is what an export says of a tree.
 type Sealed struct {
@@ -35,16 +46,17 @@ type Sealed struct {
 // Export seals a tree in which no broker is, brings the machine to its last entry,
 // and calls write. A sealed tree can be exported again, under the same id. Errors:
 // coord.ErrRunning, ErrUnreachable, ErrNoTree, ErrDenied, ErrVersion, ErrDamaged.
-func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, write func(Sealed) error) error {
-	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *tree.Charter) error {
+func Export(ctx context.Context, v Visitor, write func(Sealed) error) error {
+	p := v.Place
+	err := atTree(ctx, v, func(ctx context.Context, l *Log, c *tree.Charter) error {
 		s := sealed(c)
 		for {
 			var err error
 			session := l.c.zk.SessionID()
-			if s.Term, s.Moved, err = l.c.seal(ctx); err != nil {
+			if s.Term, s.Moved, err = l.seal(ctx); err != nil {
 				return err
 			}
-			if err = l.readAll(ctx); err != nil {
+			if err = l.applyAll(ctx); err != nil {
 				return err
 			}
 			// A new session may have begun at a server that lags behind the seal (find).
@@ -62,13 +74,14 @@ func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, w
 // Reopen takes the seal of an export away, so that the brokers go on here; the
 // file must be imported nowhere: check is asked once the machine is at the last
 // entry. A tree that is not sealed is left alone. Errors: those of Export.
-func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, check func(Sealed) error) error {
-	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *tree.Charter) error {
-		now, version, err := l.c.leadRecord(ctx)
+func Reopen(ctx context.Context, v Visitor, check func(Sealed) error) error {
+	p := v.Place
+	err := atTree(ctx, v, func(ctx context.Context, l *Log, c *tree.Charter) error {
+		now, version, err := l.leadRecord(ctx)
 		if err != nil || now.Moved == "" {
 			return err
 		}
-		if err = l.readAll(ctx); err != nil {
+		if err = l.applyAll(ctx); err != nil {
 			return err
 		}
 		s := sealed(c)
@@ -76,7 +89,7 @@ func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, c
 		if err = check(s); err != nil {
 			return err
 		}
-		now.Moved = ""
+		now = tree.LeadRecord{Term: now.Term}
 		return l.c.writeLeadRecord(ctx, now, version)
 	})
 	if err != nil {
@@ -94,15 +107,17 @@ func sealed(c *tree.Charter) Sealed {
 }
 
 // atTree connects to a federation's tree, as no member.
-func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger,
-	f func(context.Context, *Log, *tree.Charter) error,
-) error {
+func atTree(ctx context.Context, v Visitor, f func(context.Context, *Log, *tree.Charter) error) error {
+	p := v.Place
 	if err := p.checkAccess(); err != nil {
 		return err
 	}
-	l := &Log{Member: &facade.Member{}, cfg: Config{Place: p}, t: timingOf(LAN), log: log, machine: machine{m: m}}
+	l := &Log{
+		Member: &facade.Member{}, cfg: Config{Config: facade.Config{Site: v.Site, Machine: v.Machine}, Place: p},
+		t: timingOf(LAN), log: v.Logger, machine: machine{m: v.Machine}, who: v.Identity,
+	}
 	var err error
-	if l.c, err = connect(p, nil, log); err != nil {
+	if l.c, err = connect(p, nil, v.Logger); err != nil {
 		return err
 	}
 	defer l.c.close()
@@ -113,22 +128,23 @@ func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger,
 	}
 	if err == nil {
 		l.line, _ = tree.ParseID(c.Lineage) // parseCharter has read it
+		l.machine.line = l.line
 		l.c.mark = tree.MarkPath(c.Lineage)
 		err = f(ctx, l, c)
 	}
 	return l.c.unreachable(p, err)
 }
 
-// leadRecord reads /lead.
-func (c *client) leadRecord(ctx context.Context) (now tree.LeadRecord, version int32, err error) {
-	n, err := c.get(ctx, tree.LeadPath)
+// leadRecord reads /lead; see readLead.
+func (l *Log) leadRecord(ctx context.Context) (now tree.LeadRecord, version int32, err error) {
+	n, err := l.c.get(ctx, tree.LeadPath)
 	if err == nil && !n.found {
-		err = fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, c.root, tree.LeadPath)
+		err = fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, l.c.root, tree.LeadPath)
 	}
 	if err != nil {
 		return now, 0, err
 	}
-	return now, n.stat.Version, tree.Parse(c.root+tree.LeadPath, n.data, &now)
+	return l.readLead(n.data), n.stat.Version, nil
 }
 
 // writeLeadRecord replaces /lead, unless somebody else does. Sent again after a lost answer
@@ -155,18 +171,19 @@ func (c *client) writeLeadRecord(ctx context.Context, now tree.LeadRecord, versi
 }
 
 // seal has nobody append any more; it may be repeated.
-func (c *client) seal(ctx context.Context) (term uint64, id string, err error) {
-	now, version, err := c.leadRecord(ctx)
+func (l *Log) seal(ctx context.Context) (term uint64, id string, err error) {
+	now, version, err := l.leadRecord(ctx)
 	if err != nil || now.Moved != "" {
 		return now.Term, now.Moved, err
 	}
-	if err = c.checkNoBroker(ctx); err != nil {
+	if err = l.c.checkNoBroker(ctx); err != nil {
 		return 0, "", err
 	}
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	now = tree.LeadRecord{Term: now.Term, Moved: hex.EncodeToString(b[:])}
-	return now.Term, now.Moved, c.writeLeadRecord(ctx, now, version)
+	l.signLead(&now)
+	return now.Term, now.Moved, l.c.writeLeadRecord(ctx, now, version)
 }
 
 // checkNoBroker returns coord.ErrRunning if a broker is connected.
@@ -195,30 +212,11 @@ func pluralVerb(n int) string {
 	return "are"
 }
 
-// readAll brings the machine to the last entry of a sealed tree, and looks whether
-// there are more behind a gap.
-func (l *Log) readAll(ctx context.Context) error {
-	if err := l.applyAll(ctx); err != nil {
-		return err
-	}
-	logs, err := l.c.children(ctx, tree.LogPath)
-	if err != nil {
-		return err
-	}
-	at := l.machine.position.Now()
-	for _, name := range logs.children {
-		if n, err := tree.ParseNumber(name); err != nil || n > at {
-			return fmt.Errorf("%w: %s%s is missing, %s is there: restore it", tree.ErrDamaged, l.c.root, tree.EntryPath(at+1), name)
-		}
-	}
-	return nil
-}
-
 // checkOpen refuses a sealed tree.
-func (c *client) checkOpen(ctx context.Context) error {
-	now, _, err := c.leadRecord(ctx)
+func (l *Log) checkOpen(ctx context.Context) error {
+	now, _, err := l.leadRecord(ctx)
 	if err == nil {
-		err = movedError(now, c.root)
+		err = movedError(now, l.c.root)
 	}
 	return err
 }

@@ -24,7 +24,8 @@ func (c *cluster) export(t *testing.T) (Sealed, *coordtest.Machine, error) {
 	t.Helper()
 	var s Sealed
 	m := coordtest.NewMachine()
-	err := Export(patience(t), c.place, m, testLogger(), func(x Sealed) error { s = x; return nil })
+	v := Visitor{Place: c.place, Machine: m, Logger: testLogger()}
+	err := Export(patience(t), v, func(x Sealed) error { s = x; return nil })
 	return s, m, err
 }
 
@@ -136,7 +137,7 @@ func TestMove(t *testing.T) {
 	place := c.place
 	c.place = old
 	reopened := coordtest.NewMachine()
-	if err := Reopen(patience(t), old, reopened, testLogger(), func(x Sealed) error {
+	if err := Reopen(patience(t), Visitor{Place: old, Machine: reopened, Logger: testLogger()}, func(x Sealed) error {
 		if at, got := reopened.Entries(); x != first || at > entry || at == entry && got != trace {
 			t.Errorf("reopens %+v at entry %x", x, at)
 		}
@@ -182,7 +183,8 @@ func TestSealDeposes(t *testing.T) {
 		t.Fatal("it goes on")
 	}
 	reopen := func(check error) error {
-		return Reopen(patience(t), c.place, coordtest.NewMachine(), testLogger(), func(Sealed) error { return check })
+		v := Visitor{Place: c.place, Machine: coordtest.NewMachine(), Logger: testLogger()}
+		return Reopen(patience(t), v, func(Sealed) error { return check })
 	}
 	says(t, reopen(coordtest.ErrFault), coordtest.ErrFault)
 	_, err := Open(patience(t), c.config("b", coordtest.NewMachine()))
@@ -227,7 +229,7 @@ func TestSealAnswerLost(t *testing.T) {
 	}
 	defer cl.close()
 	cl.mark = tree.MarkPath(fmt.Sprintf("%x", c.fed))
-	_, id, err := cl.seal(patience(t))
+	_, id, err := (&Log{c: cl}).seal(patience(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +273,7 @@ func TestExportRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = c.export(t)
-	says(t, err, tree.ErrDamaged, fmt.Sprintf("%s%s is missing", mine.Chroot, tree.EntryPath(3)))
+	says(t, err, tree.ErrDamaged, mine.Chroot+tree.EntryPath(3), "it is missing")
 }
 
 // cutting is a state whose reading ends the import at its n-th call.
@@ -329,11 +331,11 @@ func TestExportLosesEnsemble(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.oneStopped(t)
-	err := atTree(patience(t), c.place, coordtest.NewMachine(), testLogger(),
+	err := atTree(patience(t), Visitor{Place: c.place, Machine: coordtest.NewMachine(), Logger: testLogger()},
 		func(ctx context.Context, l *Log, _ *tree.Charter) error {
 			l.c.patience = time.Second
 			l.c.dialer.close()
-			return l.readAll(ctx)
+			return l.applyAll(ctx)
 		})
 	says(t, err, ErrUnreachable, c.place.String(), errUnanswered.Error())
 }

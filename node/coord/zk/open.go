@@ -24,20 +24,24 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	}
 	l := &Log{
 		cfg: cfg, t: timingOf(cfg.Profile), log: cfg.Logger, machine: machine{m: cfg.Machine},
-		nonce: cfg.Site + "/" + nonce(),
-		kick:  make(chan struct{}, 1), grown: make(chan struct{}, 1),
+		nonce: cfg.Site + "/" + nonce(), expelled: map[string]bool{},
+		kick: make(chan struct{}, 1), grown: make(chan struct{}, 1),
 		receiver: feedReceiver{news: make(chan struct{}, 1)},
 		fitness: fitness{
 			attempts: facade.Attempts{Limits: facade.UnfitLimits},
 			said:     relay.Reminder{Every: relay.RemindEvery},
 		},
-		reach: reach{said: relay.Reminder{Every: relay.RemindEvery}},
+		turns:   turns{attempts: facade.Attempts{Limits: facade.UnfitLimits}},
+		hole:    hole{said: relay.Reminder{Every: relay.RemindEvery}},
+		mending: mending{attempts: facade.Attempts{Limits: mendLimits}},
+		reach:   reach{said: relay.Reminder{Every: relay.RemindEvery}},
 	}
 	if cfg.timing != nil {
 		l.t = *cfg.timing
 	}
 	l.Member = facade.New(&l.cfg.Config, func() { coord.Signal(l.kick) })
 	l.peers = &relay.Dialer{Net: l.cfg.Net, Site: l.cfg.Site}
+	l.who = l.cfg.Net.Identity
 	if err := l.open(ctx); err != nil {
 		l.Cancel()
 		return nil, fmt.Errorf("open log: %w", errors.Join(err, l.release()))
@@ -130,6 +134,7 @@ func (l *Log) findOrFound(ctx context.Context, m *member) error {
 	}
 	federation, _ := tree.ParseID(c.Federation) // parseCharter has read both
 	l.line, _ = tree.ParseID(c.Lineage)
+	l.machine.line = l.line
 	l.Identify(federation, l.line)
 	l.c.mark = tree.MarkPath(c.Lineage)
 	l.Bind(backend{l}, l.peers, l.t.Timing, &l.machine.position, l.machine.position.Now, l.SignalChanged)
@@ -143,7 +148,7 @@ func (l *Log) findOrFound(ctx context.Context, m *member) error {
 		err = l.finishFounding(m, *c)
 	}
 	if err == nil {
-		err = l.c.checkOpen(ctx)
+		err = l.checkOpen(ctx)
 	}
 	if err != nil {
 		return err
@@ -258,7 +263,11 @@ func (l *Log) join(ctx context.Context, c tree.Charter) error {
 func (l *Log) applyAll(ctx context.Context) error {
 	rd := &reader{l: l, w: newWatches(), ahead: 1}
 	for {
-		if caught, err := rd.advance(ctx); caught || err != nil {
+		caught, err := rd.advance(ctx)
+		if err == nil && caught {
+			caught, err = l.endsHere(ctx)
+		}
+		if caught || err != nil {
 			return err
 		}
 	}
@@ -316,7 +325,7 @@ func (l *Log) succeeds(record []byte) (yes bool) {
 func (l *Log) deleteFormerEphemerals(ctx context.Context) error {
 	for _, path := range []string{
 		tree.LeaderPath, tree.PresentPath + "/" + l.cfg.Site, unfitPath(l.cfg.Site),
-		unreachedPath(l.cfg.Site),
+		unreachedPath(l.cfg.Site), stuckPath(l.cfg.Site),
 	} {
 		n, err := l.c.get(ctx, path)
 		if err != nil {

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
@@ -23,16 +23,18 @@ func (c *client) pointer(ctx context.Context) (p tree.Pointer, version int32, er
 	case err != nil:
 		return p, 0, err
 	case !n.found:
-		return p, 0, fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, c.root, tree.SnapshotPath)
+		return p, 0, fmt.Errorf("read %s%s: %w", c.root, tree.SnapshotPath, errGone)
 	}
 	return p, n.stat.Version, tree.Parse(c.root+tree.SnapshotPath, n.data, &p)
 }
 
-// catchUp replaces the state by the snapshot, because the next entry was trimmed.
+// catchUp replaces the state by the snapshot, because the next entry was trimmed. Of one that is not as it was signed
+// nothing is taken: the leader writes another one.
 func (l *Log) catchUp(ctx context.Context, p tree.Pointer) error {
 	chunks := &chunkReader{ctx: ctx, c: l.c, p: p}
 	err := l.machine.restore(p.Entry, chunks, l.Calls)
 	if err == nil {
+		l.hole.close()
 		l.log.Info().Uint64("entry", p.Entry).Int64("bytes", p.Bytes).Msg("continuing from a snapshot")
 		return nil
 	}
@@ -42,10 +44,16 @@ func (l *Log) catchUp(ctx context.Context, p tree.Pointer) error {
 			return cause // a newer one took its place meanwhile
 		}
 	}
-	if chunks.err != nil {
-		return chunks.err
+	if chunks.err == nil {
+		err = fmt.Errorf("restore the snapshot %s%s: %w: %w", l.c.root, p.Chunk(0), tree.ErrDamaged, err)
+	} else {
+		err = chunks.err
 	}
-	return fmt.Errorf("restore the snapshot %s%s: %w", l.c.root, p.Chunk(0), err)
+	if l.nonce == "" || !errors.Is(err, tree.ErrDamaged) {
+		return err
+	}
+	l.hole.open(l, err)
+	return l.awaitMending(ctx)
 }
 
 var errGone = fmt.Errorf("%w: it is missing", tree.ErrDamaged)
@@ -76,9 +84,8 @@ func (r *chunkReader) Read(b []byte) (int, error) {
 			r.err = err
 		case !n.found:
 			r.err = fmt.Errorf("read %s%s: %w", r.c.root, path, errGone)
-		case crc32.Checksum(n.data, tree.Castagnoli) != r.p.Sums[r.next]:
-			r.err = fmt.Errorf("read %s%s: %w: its checksum does not fit: delete nothing, restore it, or recover from a broker's copy",
-				r.c.root, path, tree.ErrDamaged)
+		case !bytes.Equal(tree.SumOf(n.data), r.p.Sums[r.next]):
+			r.err = fmt.Errorf("read %s%s: %w: its checksum is not the one that %s has signed", r.c.root, path, tree.ErrDamaged, command.Clip(r.p.By))
 		default:
 			r.left = n.data
 			r.next++
@@ -121,28 +128,30 @@ func (l *Log) snapshotDue(r *leaderTerm) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := l.machine.position.Now()
-	return at >= r.first+l.t.snapshotEntries+l.t.trail || l.machine.grown.Load() >= l.t.snapshotBytes
+	return l.mending.due.Load() || at >= r.first+l.t.snapshotEntries+l.t.trail ||
+		l.machine.grown.Load() >= l.t.snapshotBytes
 }
 
 // compact writes a snapshot, then the pointer, then deletes what neither a new
 // member nor one that is at most trail entries behind needs. If the newest
 // snapshot is of now it only deletes: who wrote it may have been cut off before.
 func (l *Log) compact(r *leaderTerm, trail uint64) error {
-	before, version, err := l.c.pointer(r.ctx)
-	if err != nil {
-		return err
-	}
 	s, at, taken, err := l.machine.freeze()
 	if err != nil {
 		return fmt.Errorf("freeze the state: %w", err)
 	}
 	defer s.Release()
+	before, version, err := l.replaceable(r, at)
+	if err != nil {
+		return err
+	}
 	now := before
 	if at > before.Entry {
 		now = tree.Pointer{Entry: at, Term: r.term}
-		if version, err = r.replaceSnapshot(s, before, version, &now); err != nil {
+		if version, err = l.replaceSnapshot(r, s, before, version, &now); err != nil {
 			return err
 		}
+		l.mending.due.Store(false)
 	}
 	err = errors.Join(r.trim(now.Entry-min(now.Entry, max(trail, 1))), r.sweepChunks(version, before, now))
 	if err != nil {
@@ -156,9 +165,22 @@ func (l *Log) compact(r *leaderTerm, trail uint64) error {
 	return nil
 }
 
+// replaceable returns the newest snapshot, and the version of that word. One that no elector has signed, or that is of
+// an entry that this leader has not applied, is none.
+func (l *Log) replaceable(r *leaderTerm, at uint64) (p tree.Pointer, version int32, err error) {
+	p, version, err = l.c.pointer(r.ctx)
+	switch {
+	case errors.Is(err, errGone):
+		return p, version, errors.Join(err, l.c.ensure(r.ctx, tree.SnapshotPath, tree.Encode(tree.Pointer{})))
+	case errors.Is(err, tree.ErrDamaged), err == nil && (!l.isOwnSnapshot(p) || p.Entry > at):
+		return tree.Pointer{}, version, nil
+	}
+	return p, version, err
+}
+
 // replaceSnapshot writes a snapshot and the pointer to it, and returns the pointer's
 // version.
-func (r *leaderTerm) replaceSnapshot(s coord.Snapshot, before tree.Pointer, version int32,
+func (l *Log) replaceSnapshot(r *leaderTerm, s coord.Snapshot, before tree.Pointer, version int32,
 	now *tree.Pointer,
 ) (int32, error) {
 	if err := r.sweepChunks(version, before); err != nil {
@@ -167,6 +189,7 @@ func (r *leaderTerm) replaceSnapshot(s coord.Snapshot, before tree.Pointer, vers
 	if err := r.writeChunks(s, now); err != nil {
 		return 0, fmt.Errorf("write snapshot of entry %d: %w", now.Entry, err)
 	}
+	l.signSnapshot(now)
 	res, err := r.writeFenced(r.c.set(tree.SnapshotPath, tree.Encode(now), version))
 	if err != nil {
 		return 0, r.c.wrapError("write", tree.SnapshotPath, err)
@@ -217,7 +240,7 @@ func (w *chunkWriter) flush() error {
 		_, err := w.r.writeFenced(w.r.c.create(path, data, 0))
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists) && w.r.c.hasData(w.r.ctx, path, data):
-			w.p.Sums = append(w.p.Sums, crc32.Checksum(data, tree.Castagnoli))
+			w.p.Sums = append(w.p.Sums, tree.SumOf(data))
 			w.p.Bytes += int64(len(data))
 			w.buf = w.buf[:0]
 			return nil
@@ -278,6 +301,14 @@ func (r *leaderTerm) delete(paths []string, checks ...any) error {
 			}
 		}
 		return nil
+	}
+	if errors.Is(err, zk.ErrNotEmpty) {
+		for _, p := range paths {
+			if err = r.c.purgeBelow(r.ctx, p); err != nil {
+				return err
+			}
+		}
+		return r.delete(paths, checks...)
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return r.c.wrapError("delete", paths[0], err)

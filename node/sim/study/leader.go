@@ -14,6 +14,9 @@ type Withheld struct {
 	Ends    bool // reports of ended tasks, too
 	// Selective: only while that is for its good; see sim.HostileLeader.
 	Selective bool
+	// Variants of each entry are tried, with Lends among equals those in which its machines run more; see there.
+	Variants int
+	Lends    bool
 }
 
 // String names it in tables.
@@ -22,6 +25,12 @@ func (w Withheld) String() string {
 		return "nothing"
 	}
 	name := "submissions"
+	if w.Variants > 0 {
+		name = fmt.Sprintf("best of %d", w.Variants)
+	}
+	if w.Lends {
+		name += ", lends"
+	}
 	if w.Ends {
 		name += ", ends"
 	}
@@ -103,6 +112,7 @@ func (s *Study) led(ctx context.Context, index int, k key, ways []Withheld) (all
 			}
 			in.Leader = &sim.HostileLeader{
 				Site: leader.First(), Withhold: way.Seconds, Ends: way.Ends, Selective: way.Selective,
+				Variants: way.Variants, Lends: way.Lends,
 			}
 			out, err := sim.PlayContext(ctx, &in.Case)
 			if err != nil {

@@ -65,7 +65,7 @@ func TestAddresses(t *testing.T) {
 			fmt.Fprintf(&all, "\n%s, insecure %v\n", k.key, insecure)
 			for _, text := range addressForms {
 				c := Default()
-				c.Site, c.Insecure = "a", insecure
+				c.Site, c.Insecure, c.ZKInsecure = "a", insecure, insecure && k.key == "zk"
 				k.set(&c, text)
 				line := judged(c, text)
 				if err := c.Validate(); err != nil && (cli.CodeOf(err) != cli.ExitUsage ||

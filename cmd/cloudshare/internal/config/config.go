@@ -38,6 +38,7 @@ type Config struct {
 	ZKAuth       string        `koanf:"zk_auth" doc:"with zookeeper: file with one line USER:PASSWORD, the digest credentials that alone may read and write there"`
 	ZKSession    time.Duration `koanf:"zk_session" doc:"with zookeeper: a leader that is silent for so long is replaced; 0 = 4s, the ensemble bounds it. Leases last at least three times as long"`
 	ZKTLS        bool          `koanf:"zk_tls" doc:"with zookeeper: TLS to its servers"`
+	ZKInsecure   bool          `koanf:"zk_insecure" doc:"with zookeeper: plain connections to servers off loopback: on a network you trust, for anybody between reads the password"`
 	ZKTLSCA      string        `koanf:"zk_tls_ca" doc:"certificates (PEM) that vouch for the servers; empty = the system's"`
 	ZKTLSCert    string        `koanf:"zk_tls_cert" doc:"certificate (PEM) to show to the servers, with zk_tls_key"`
 	ZKTLSKey     string        `koanf:"zk_tls_key" doc:"its private key (PEM)"`

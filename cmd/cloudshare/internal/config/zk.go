@@ -39,7 +39,7 @@ func (c Config) ZKPlace() (zk.Place, error) {
 	if err != nil {
 		return p, cli.Usage("zk: %w", err)
 	}
-	if p.User, p.Password, err = readDigest(c.ZKAuth); err != nil {
+	if p.User, p.Password, p.Former, err = readDigest(c.ZKAuth); err != nil {
 		return p, err
 	}
 	p.Session = c.zkSession()
@@ -49,24 +49,31 @@ func (c Config) ZKPlace() (zk.Place, error) {
 	return p, nil
 }
 
-// readDigest reads the credentials, which nobody else may.
-func readDigest(path string) (user, password string, err error) {
+// readDigest reads the credentials, which nobody else may; former is "" unless there is a second line.
+func readDigest(path string) (user, password, former string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", "", cli.Usage("zk_auth: %w: write one line USER:PASSWORD into a file that only you can read", err)
+		return "", "", "", cli.Usage("zk_auth: %w: write one line USER:PASSWORD into a file that only you can read", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", "", cli.Usage("zk_auth %s: others can read or write it: chmod 600 %s", path, path)
+		return "", "", "", cli.Usage("zk_auth %s: others can read or write it: chmod 600 %s", path, path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", "", cli.Usage("zk_auth: %w", err)
+		return "", "", "", cli.Usage("zk_auth: %w", err)
 	}
-	user, password, found := strings.Cut(strings.TrimSpace(string(text)), ":")
-	if !found || user == "" || password == "" || strings.ContainsAny(user+password, "\n\r") || len(text) > 1024 {
-		return "", "", cli.Usage("zk_auth %s: must be one line USER:PASSWORD", path)
+	now, former, two := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	if !isDigest(now) || two && !isDigest(former) || len(text) > 1024 {
+		return "", "", "", cli.Usage("zk_auth %s: must be one line USER:PASSWORD, or the former one in a second line while it is replaced", path)
 	}
-	return user, password, nil
+	user, password, _ = strings.Cut(now, ":")
+	return user, password, former, nil
+}
+
+// isDigest reports whether a line is USER:PASSWORD.
+func isDigest(line string) bool {
+	user, password, found := strings.Cut(line, ":")
+	return found && user != "" && password != "" && !strings.ContainsAny(line, "\n\r")
 }
 
 // zkTLS is nil for plain connections.
@@ -97,7 +104,7 @@ func (c Config) zkTLS() (*tls.Config, error) {
 
 // CheckCoordination touches nothing outside.
 func (c Config) CheckCoordination() error {
-	given := c.ZK != "" || c.ZKAuth != "" || c.ZKTLS || c.ZKTLSCA != "" || c.ZKTLSCert != "" || c.ZKTLSKey != ""
+	given := c.ZK != "" || c.ZKAuth != "" || c.ZKTLS || c.ZKInsecure || c.ZKTLSCA != "" || c.ZKTLSCert != "" || c.ZKTLSKey != ""
 	switch {
 	case c.Coordination != Raft && c.Coordination != ZooKeeper:
 		return cli.Usage("coordination %q: must be raft or zookeeper", c.Coordination)
@@ -122,6 +129,10 @@ func (c Config) CheckCoordination() error {
 		return err
 	}
 	for _, text := range servers {
+		if at, err := parseAddress(text); !c.ZKTLS && !c.ZKInsecure && (err != nil || !at.loopback()) {
+			return cli.Usage("zk %s is not on loopback, and without TLS anybody between can read the federation's password: "+
+				"use the ensemble's TLS port and --zk-tls, or --zk-insecure on a network that you trust", text)
+		}
 		if key := c.ownKey(text); key != "" {
 			return cli.Usage("zk %s: that is this broker's own %s, and no ZooKeeper server: name the ensemble's servers", text, key)
 		}

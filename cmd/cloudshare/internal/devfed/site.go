@@ -212,7 +212,7 @@ func (s *devSite) launch(founds, detached bool) error {
 // one value cannot be right for all. The others can be set in dev's environment.
 var ownKeys = []string{
 	"site", "data_dir", "http", "peer", "gossip", "cores", "bootstrap", "join", "stop_tasks", "stop_wait", "pprof",
-	"coordination", "zk", "zk_auth", "zk_session", "zk_tls", "zk_tls_ca", "zk_tls_cert", "zk_tls_key",
+	"coordination", "zk", "zk_auth", "zk_session",
 }
 
 // brokerEnv returns what a broker gets of this process's environment: all but what

@@ -20,6 +20,7 @@ type leading struct {
 	studyFlags
 	seeds    int
 	withhold []string
+	variants int
 	bad      string
 }
 
@@ -37,6 +38,11 @@ others for each of the times --withhold; beyond 0 also the reports of tasks that
 at others, and selectively: submissions only while its own tasks wait, ends only while
 none does. It leads all the time; live, leaders take turns of an hour.
 
+With --variants it also tries so many variants of each entry on a copy of the state,
+each of which leaves what some others propose to a later one, and takes the one that
+gives its own tasks most cores, then the one that leaves its machines free, or has them
+run others' tasks: that is all that it can do about draws of machines.
+
 Told are the mean wait of its tasks and by how much it is shorter (+) than under an
 honest leader, for all seeds and for the least and most favourable one; how much greater
 its utility is when all has ended; and how much longer (+) all others' tasks wait.`,
@@ -50,6 +56,7 @@ its utility is when all has ended; and how much longer (+) all others' tasks wai
 	f.Uint64Var(&s.Setup.Seed, "seed", s.Setup.Seed, "of every random choice, the first one")
 	f.IntVar(&l.seeds, "seeds", l.seeds, "seeds, from --seed on")
 	f.StringSliceVar(&l.withhold, "withhold", l.withhold, "for how long the leader withholds, 0 = not at all")
+	f.IntVar(&l.variants, "variants", 0, "variants of each entry that the leader tries, 0 = none")
 	cli.DurationVar(f, &l.unit, "unit", l.unit, "length of a unit task, 0 = the jobs as they are")
 	f.StringSliceVar(&s.Policies, "policies", s.Policies, "policies")
 	f.StringVar(&l.bad, "malformed", "malformed.txt", "list the logs' malformed lines, if there are any, in `FILE`")
@@ -75,12 +82,25 @@ func (l *leading) ways() (ways []study.Withheld, err error) {
 			for i := 1; i < 4; i++ {
 				ways = append(ways, study.Withheld{Seconds: seconds, Ends: i%2 == 1, Selective: i >= 2})
 			}
+			for i := range l.variantWays() {
+				ways = append(ways, study.Withheld{
+					Seconds: seconds, Ends: i%2 == 1, Variants: l.variants, Lends: i >= 2,
+				})
+			}
 		}
 	}
 	if len(ways) == 0 {
 		return nil, cli.Usage("--withhold: names no time: name one at least")
 	}
 	return ways, nil
+}
+
+// variantWays returns in how many ways variants are tried.
+func (l *leading) variantWays() int {
+	if l.variants > 0 {
+		return 4
+	}
+	return 0
 }
 
 // withheldSeconds returns what --withhold says.
@@ -94,6 +114,9 @@ func withheldSeconds(d time.Duration) (int64, error) {
 func measureLeaders(a *cli.App, cmd *cobra.Command, args []string, l leading) error {
 	if err := l.fillStudy(); err != nil {
 		return err
+	}
+	if l.variants < 0 || l.variants > sim.MaxVariants {
+		return cli.Usage("--variants %d: must be from 0 to %d", l.variants, sim.MaxVariants)
 	}
 	ways, err := l.ways()
 	if err != nil {

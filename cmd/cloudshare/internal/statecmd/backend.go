@@ -174,10 +174,19 @@ type onTree struct {
 // String implements fmt.Stringer.
 func (t onTree) String() string { return t.place.String() }
 
+// visitor is this site, as it works on the tree. Without its key it believes the tree, and signs nothing.
+func (t onTree) visitor(m coord.Machine) zk.Visitor {
+	v := zk.Visitor{Place: t.place, Machine: m, Logger: newMoveLog(t.App), Site: t.site}
+	if who, err := credentials.Of(t.dir); err == nil {
+		v.Identity = who.Net.Identity
+	}
+	return v
+}
+
 func (t onTree) export(ctx context.Context, file string) (*statefile.Header, error) {
 	replica := replica.NewReplica()
 	var h statefile.Header
-	err := zk.Export(ctx, t.place, replica, newMoveLog(t.App), func(s zk.Sealed) error {
+	err := zk.Export(ctx, t.visitor(replica), func(s zk.Sealed) error {
 		h = statefile.Header{ID: s.Moved, Backend: config.ZooKeeper, Site: t.site, Epoch: s.Epoch, Term: s.Term}
 		return writeState(file, t.Version, &h, replica, s.Federation, s.Lineage)
 	})
@@ -186,7 +195,7 @@ func (t onTree) export(ctx context.Context, file string) (*statefile.Header, err
 
 func (t onTree) reopen(ctx context.Context) error {
 	first := replica.NewReplica()
-	return zk.Reopen(ctx, t.place, first, newMoveLog(t.App), func(s zk.Sealed) error {
+	return zk.Reopen(ctx, t.visitor(first), func(s zk.Sealed) error {
 		if has, err := config.LatestState(t.dir); err != nil || has.Epoch > s.Epoch {
 			return errors.Join(
 				err,
@@ -209,9 +218,13 @@ func (t onTree) found(ctx context.Context, replica *replica.Replica, h *statefil
 		return err
 	}
 	defer frozen.Release()
+	by := t.visitor(replica)
 	s := zk.Seed{
 		Federation: config.ParseID(h.Federation), Epoch: h.Epoch + 1, Term: h.Term, Origin: h.ID,
-		Entry: replica.Index(),
+		Entry: replica.Index(), Site: t.site,
+	}
+	if by.Identity != nil {
+		s.By = by.Identity.Sign
 	}
 	_, _ = rand.Read(s.Lineage[:]) // never fails
 	r, w := io.Pipe()

@@ -1,6 +1,7 @@
 package statecmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,11 +24,11 @@ const inspectWait = 15 * time.Second
 
 func zkCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "zk", Short: "Look at a federation's tree in ZooKeeper", Args: cobra.NoArgs,
+		Use: "zk", Short: "Look at a federation's tree in ZooKeeper, and replace its password", Args: cobra.NoArgs,
 		Example: "  cloudshare zk inspect --config /etc/cloudshare.yaml",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(zkInspectCommand(a))
+	cmd.AddCommand(zkInspectCommand(a), zkRotateCommand(a))
 	return cmd
 }
 
@@ -44,7 +45,7 @@ of the log and the newest entries; and what is not as it must be, by its path
 
 The tree's location comes from --config or the flags.`,
 		Example: `  cloudshare zk inspect --config /etc/cloudshare.yaml
-  cloudshare zk inspect --zk zk1:2181,zk2:2181,zk3:2181/cloudshare --zk-auth /etc/cloudshare/digest --entries 20`,
+  cloudshare zk inspect --zk zk1:2281,zk2:2281,zk3:2281/cloudshare --zk-tls --zk-auth /etc/cloudshare/digest --entries 20`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			place, err := inspectPlace(path, cfg)
 			if err != nil {
@@ -68,6 +69,7 @@ The tree's location comes from --config or the flags.`,
 	f.StringVar(&cfg.ZK, "zk", "", "host:port,… of the ensemble's servers and the path of the federation in it")
 	f.StringVar(&cfg.ZKAuth, "zk-auth", "", "file with one line USER:PASSWORD")
 	f.BoolVar(&cfg.ZKTLS, "zk-tls", false, "TLS to the servers")
+	f.BoolVar(&cfg.ZKInsecure, "zk-insecure", false, "plain connections to servers off loopback")
 	f.StringVar(&cfg.ZKTLSCA, "zk-tls-ca", "", "certificates (PEM) that vouch for the servers; empty = the system's")
 	f.StringVar(&cfg.ZKTLSCert, "zk-tls-cert", "", "certificate (PEM) to show to the servers")
 	f.StringVar(&cfg.ZKTLSKey, "zk-tls-key", "", "its private key (PEM)")
@@ -131,8 +133,9 @@ func showTree(w io.Writer, r *zk.Report) {
 		cli.Row(w, m.Site, cli.YesNo(m.Voter), cli.YesNo(m.Connected), m.Node)
 	}
 	cli.Row(w)
-	cli.Row(w, "ENTRY", "ORDERED", "TERM", "BYTES", "COMMANDS")
+	cli.Row(w, "ENTRY", "ORDERED", "TERM", "SIGNED BY", "BYTES", "COMMANDS")
 	for _, e := range r.Entries {
-		cli.Row(w, e.Number, e.Ordered.Local().Format(time.DateTime), e.Term, e.Bytes, strings.Join(e.Commands, ", "))
+		cli.Row(w, e.Number, e.Ordered.Local().Format(time.DateTime), e.Term, cmp.Or(e.By, "-"), e.Bytes,
+			strings.Join(e.Commands, ", "))
 	}
 }

@@ -38,6 +38,7 @@ var (
 //	/members/SITE      who belongs to the group
 //	/voters/SITE       of them, who stands for leader
 //	/present/SITE      ephemeral: a hint that the broker is connected
+//	/present/SITE.…    ephemeral: what it says of itself
 //	/importing         before there is a tree: its version is the fence of imports
 const (
 	FederationPath = "/federation"
@@ -53,8 +54,8 @@ const (
 	ImportingPath  = "/importing"
 )
 
-// Version is the format of the tree and everything in it. Format 1 had no mark.
-const Version = 2
+// Version is the format of the tree and everything in it. Format 1 had no mark, in format 2 nobody signed.
+const Version = 3
 
 // MarkPath returns the znode that only this lineage's tree has.
 func MarkPath(lineage string) string { return FederationPath + "/" + lineage }
@@ -102,6 +103,9 @@ type LeadRecord struct {
 	// Moved is the id of the export that has sealed the tree (move.go): nobody may
 	// lead any more.
 	Moved string `json:"moved,omitempty"`
+	// By has signed it; "": nobody has, as where members have no keys, and in a tree that nobody has led yet.
+	By        string `json:"by,omitempty"`
+	Signature string `json:"signature,omitempty"` // in hex
 }
 
 // MemberRecord is what /members/SITE says.
@@ -114,8 +118,11 @@ type Pointer struct {
 	Entry uint64 `json:"entry"` // the last one in it
 	Term  uint64 `json:"term"`  // of the leader that wrote it
 	Bytes int64  `json:"bytes"`
-	// Sums are the crc32c of the chunks, in order.
-	Sums []uint32 `json:"sums,omitempty"`
+	// Sums are those of the chunks, in order.
+	Sums []Sum `json:"sums,omitempty"`
+	// By has signed it; "": nobody has, as where members have no keys.
+	By        string `json:"by,omitempty"`
+	Signature []byte `json:"signature,omitempty"`
 }
 
 // Chunk returns where a chunk of the snapshot stands.

@@ -11,7 +11,7 @@ import (
 // Folder is where a broker keeps its history, in its data_dir.
 const Folder = "history"
 
-// ErrNone: there is nothing that was kept.
+// ErrNone reports that there is nothing that was kept.
 var ErrNone = errors.New("no history is kept")
 
 // Source is what is gone through: an exported file, or a broker's segments, oldest first. They are opened at once, so

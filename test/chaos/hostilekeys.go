@@ -43,7 +43,7 @@ func (r *run) abuse(ctx context.Context, m *member) error {
 			a.talksNonsense,
 		} {
 			all.Go(func() {
-				for n := 0; sleep(ctx, []time.Duration{20, 20, 200}[i]*time.Millisecond) == nil; n++ {
+				for n := 0; sleep(ctx, time.Duration([]int{20, 20, 200}[i])*time.Millisecond) == nil; n++ {
 					if what(ctx, to, n) {
 						said[i].Add(1)
 					}

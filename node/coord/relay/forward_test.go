@@ -83,8 +83,8 @@ func TestOneCallUnansweredIsGivenUp(t *testing.T) {
 	l.f.t.Reply = 5 * time.Second
 	begun := time.Now()
 	l.takes()
-	for late, want := range map[time.Duration]bool{4: false, 14: false, 16: true} {
-		now := begun.Add(late * time.Second)
+	for late, want := range map[int]bool{4: false, 14: false, 16: true} {
+		now := begun.Add(time.Duration(late) * time.Second)
 		l.heard = now // of something else
 		if got := l.isOverdue(now); got != want {
 			t.Errorf("%d s after it was sent: given up: %t", late, got)

@@ -144,13 +144,21 @@ func (s *Sealer) Key(payload []byte) (Key, error) {
 	return key, nil
 }
 
-// Open returns the sealed text of a payload of this site.
-func (s *Sealer) Open(payload []byte) ([]byte, error) {
+// Open returns both texts of a payload of this site.
+func (s *Sealer) Open(payload []byte) (public, text []byte, err error) {
 	key, err := s.Key(payload)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		text, err = s.whose.Open(payload, key)
 	}
-	return s.whose.Open(payload, key)
+	return Public(payload), text, err
+}
+
+// Outsider reads what everybody may.
+type Outsider struct{}
+
+// Open returns the public text of a payload, and no other.
+func (Outsider) Open(payload []byte) (public, text []byte, err error) {
+	return Public(payload), nil, nil
 }
 
 // Whose returns whose payloads it seals.
@@ -165,7 +173,7 @@ func (w Whose) Open(payload []byte, key Key) ([]byte, error) {
 	if !key.Opens(p.mark) {
 		return nil, ErrOtherKey
 	}
-	text, err := key.aead().Open(nil, nonce[:], p.box, append(w.bound(p.public), p.id...))
+	text, err := key.aead().Open(make([]byte, 0, len(p.box)), nonce[:], p.box, append(w.bound(p.public), p.id...))
 	if err != nil {
 		return nil, fmt.Errorf("%w: it was changed, or is another's than site %.63q's", ErrOtherKey, w.Site)
 	}

@@ -29,7 +29,7 @@ func TestRoundTrip(t *testing.T) {
 		if got := Public(payload); !bytes.Equal(got, public) {
 			t.Fatalf("public: %q", got)
 		}
-		own, err := s.Open(payload)
+		_, own, err := s.Open(payload)
 		if err != nil || !bytes.Equal(own, text) {
 			t.Fatalf("the owner reads %q: %v", own, err)
 		}
@@ -69,7 +69,7 @@ func TestChangedPayloadIsRefused(t *testing.T) {
 		if _, err := whose.Open(changed, key); err == nil {
 			t.Errorf("byte %d may be changed", i)
 		}
-		if _, err := s.Open(changed); err == nil {
+		if _, _, err := s.Open(changed); err == nil {
 			t.Errorf("byte %d may be changed, says its owner", i)
 		}
 	}
@@ -129,7 +129,7 @@ func FuzzParse(f *testing.F) {
 		if !bytes.HasPrefix(payload, public) {
 			t.Fatal("the public part is not its beginning")
 		}
-		if text, err := s.Open(payload); err == nil && !bytes.Equal(s.Seal(public, text), payload) {
+		if _, text, err := s.Open(payload); err == nil && !bytes.Equal(s.Seal(public, text), payload) {
 			t.Fatal("opened, but not what this site has sealed")
 		}
 	})
@@ -148,7 +148,7 @@ func BenchmarkSeal(b *testing.B) {
 	b.Run("open", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := s.Open(payload); err != nil {
+			if _, _, err := s.Open(payload); err != nil {
 				b.Fatal(err)
 			}
 		}

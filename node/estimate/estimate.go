@@ -122,7 +122,7 @@ func (e *Estimator) Observe(ev *fsm.Event) {
 	case fsm.EventTaskAssigned:
 		e.started(ev)
 	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
-		if ev.Site != "" && ev.End != fsm.EndDeclined && ev.End != fsm.EndUnstarted && ev.End != fsm.EndSuspected {
+		if ev.Site != "" && ev.End != fsm.EndDeclined && ev.End != fsm.EndUnopened && ev.End != fsm.EndUnstarted && ev.End != fsm.EndSuspected {
 			e.flow(ev.Site).add(ev.Time, use{freed: ev.Need.MilliCPU, ends: 1})
 			e.learnt = true
 		}

@@ -64,7 +64,7 @@ func TestForeignPayloadsNumberNothingTwice(t *testing.T) {
 			t.Errorf("%s: %+v", payload, n)
 		}
 	}
-	js := command.JobSpec{Count: 3, Payload: []byte(`{"indices":"5,6","command":["a"]}`)}
+	js := command.JobSpec{Count: 3, Payload: []byte(`{"indices":"5,6"}` + "\x01" + `{"command":["a"]}`)}
 	if s, err := SpecOf(js, plain{}); err != nil || s.Indices.Len() != 0 || s.Count != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}

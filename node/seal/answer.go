@@ -9,6 +9,7 @@ const (
 	NotAssigned         // by the owner's state no attempt of the job is that site's
 	NoSecret            // the owner cannot open the payload itself
 	TooMany             // the site asks for too many keys
+	Behind              // the owner's state is older than that of the site that asks
 	refusals
 )
 
@@ -16,6 +17,7 @@ var refusalWords = [refusals]string{
 	"", "it does not know the task as assigned to this site",
 	"it has lost the secret with which the job was sealed: cancel the job there and submit it again",
 	"too many keys were asked of it: it answers again in a moment",
+	"its state is not as new as this site's yet",
 }
 
 // Known reports whether this version knows the refusal.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,14 +47,16 @@ type testSite struct {
 	wrap    func(coord.Log) coord.Log
 	logger  *zerolog.Logger // nil: the test's
 	brokers *sync.Map       // of the group, by site, for those who ask for keys
+	// unreached: it reaches no other site's broker.
+	unreached atomic.Bool
 }
 
 // askKeys asks another broker of the group.
 func (s *testSite) askKeys(ctx context.Context, site, _ string, index uint64, refs []command.AttemptRef,
 ) ([]seal.Answer, error) {
 	b, ok := s.brokers.Load(site)
-	if !ok {
-		return nil, errors.New("no such broker")
+	if !ok || s.unreached.Load() {
+		return nil, errors.New("connection refused")
 	}
 	return b.(*Broker).Keys(ctx, s.name, index, refs), nil //nolint:forcetypeassert // it holds no others
 }

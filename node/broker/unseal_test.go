@@ -93,8 +93,8 @@ func TestOwnerOutOfReach(t *testing.T) {
 		said = d.String()
 		return ok
 	})
-	const want = "site-2 declined it last: its owner site-1 cannot be asked for the key of the sealed command: " +
-		"connection refused; this site asks again in 2s"
+	const want = "site-2 declined it last: no key to what it runs from its owner site-1, which is asked again " +
+		"in 2s: connection refused"
 	if said != want {
 		t.Errorf("said\n%s, want\n%s", said, want)
 	}

@@ -67,8 +67,8 @@ func TestOwnerOutOfReach(t *testing.T) {
 			ends = append(ends, fmt.Sprintf("%s: %s", e.End, e.Reason))
 		}
 	}
-	if want := []string{"unopened: its owner b cannot be asked for the key of the sealed command: no route to host; " +
-		"this site asks again in 2s"}; !slices.Equal(ends, want) {
+	if want := []string{"unopened: no key to what it runs from its owner b, which is asked again in 2s: " +
+		"no route to host"}; !slices.Equal(ends, want) {
 		t.Fatalf("handed back as %q, want %q", ends, want)
 	}
 	if v := r.job("b.1"); v.State != fsm.Queued || v.Counts[fsm.Queued] != 1 {

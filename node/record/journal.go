@@ -219,10 +219,15 @@ var keySecret = []byte("payload-secret")
 // Secret returns the secret with which this site seals its jobs. The first start makes it: it stands beside the jobs, so
 // neither is there without the other.
 func (j *Journal) Secret() (secret [32]byte, err error) {
+	_, _ = rand.Read(secret[:]) // never fails
+	return j.SecretOr(secret)
+}
+
+// SecretOr is Secret, but the first start takes the one that is given.
+func (j *Journal) SecretOr(first [32]byte) (secret [32]byte, err error) {
 	v, err := j.Get(BucketMeta, keySecret)
 	if err == nil && v == nil {
-		_, _ = rand.Read(secret[:]) // never fails
-		v = secret[:]
+		v = first[:]
 		err = j.Commit([]Write{Put(BucketMeta, keySecret, v)})
 	}
 	if err == nil && copy(secret[:], v) != len(v) || len(v) != len(secret) {

@@ -41,7 +41,7 @@ func (c *Client) Ask(ctx context.Context, site, addr string, q Question) ([]seal
 	}
 	conn, err := c.Dial(ctx, site, addr)
 	if err != nil {
-		return nil, fmt.Errorf("dial its broker: %w", err)
+		return nil, err
 	}
 	return c.askOn(ctx, conn, to, q)
 }

@@ -52,7 +52,7 @@ func (b *Book) take(site string, mark seal.Mark, a *seal.Answer) {
 		b.keys.put(mark, a.Key)
 		return
 	}
-	why = words(site, "gives this site no key for the sealed command: "+why)
+	why = words(site, ": "+why)
 	b.refused.put(mark, refusal{why, b.now.Boot + int64(rest)})
 }
 
@@ -60,13 +60,14 @@ func (b *Book) take(site string, mark seal.Mark, a *seal.Answer) {
 func (b *Book) rest(site string, o *owner, failed string) {
 	o.rest = min(max(firstRest, 2*o.rest), longestRest)
 	o.refusal = refusal{
-		words(site, "cannot be asked for the key of the sealed command: "+failed+"; this site asks again in "+
-			o.rest.Round(time.Second).String()), b.now.Boot + int64(o.rest),
+		words(site, ", which is asked again in "+o.rest.Round(time.Second).String()+": "+failed), b.now.Boot + int64(o.rest),
 	}
 }
 
 // words puts a reason in one line that fits a command.
-func words(site, what string) string { return command.Clip("its owner " + site + " " + what) }
+func words(site, what string) string {
+	return command.Clip("no key to what it runs from its owner " + site + what)
+}
 
 // release has what waits for a mark examined again.
 func (o *owner) release(mark seal.Mark, again func(command.AttemptRef)) {

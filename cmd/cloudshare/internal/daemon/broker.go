@@ -129,6 +129,9 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
+	if err = keepSecret(cfg.DataDir, p.journal); err != nil {
+		return err
+	}
 	ask, endKeys := askKeys(p.log.DialKeys)
 	p.endKeys = endKeys
 	p.broker, err = broker.New(broker.Config{

@@ -74,8 +74,8 @@ type BoundAttempt struct {
 type Decline struct {
 	Attempts []AttemptRef
 	Reason   string
-	// Unopened: the site has no key for what is to be run, as it says. That is no sign of a site that takes tasks and runs
-	// none.
+	// Unopened: the site has no key for what is to be run, as it says. That is no sign of a site that takes tasks and
+	// runs none.
 	Unopened bool
 	Offer    *Offer
 }

@@ -114,7 +114,7 @@ func specimens() map[string]Body {
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40},
 		}},
 		"unopened": &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "no key", Unopened: true},
-		"relabel": &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
+		"relabel":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
 	}
 }
 

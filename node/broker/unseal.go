@@ -17,7 +17,8 @@ import (
 
 // AskKeys asks the broker of a site at its peer address for the keys of attempts of its jobs; the state here is as of
 // entry index.
-type AskKeys func(ctx context.Context, site, addr string, index uint64, refs []command.AttemptRef) ([]seal.Answer, error)
+type AskKeys func(ctx context.Context, site, addr string, index uint64, refs []command.AttemptRef) (
+	[]seal.Answer, error)
 
 const (
 	// askTime bounds one question: what is assigned waits for it, and keeps its machine.

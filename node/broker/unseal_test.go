@@ -48,7 +48,8 @@ func TestKeysAreForTheAssignedSite(t *testing.T) {
 	}
 	for _, s := range sites {
 		j, err := s.Job(t.Context(), job)
-		if sealed := s != a; err != nil || j.Sealed != sealed || (len(j.Spec.Command) == 0) != sealed || (j.Spec.Name == "") != sealed {
+		sealed := s != a
+		if err != nil || j.Sealed != sealed || (len(j.Spec.Command) == 0) != sealed || (j.Spec.Name == "") != sealed {
 			t.Errorf("%s shows %+v, %v", s.name, j, err)
 		}
 		page, err := s.Jobs(t.Context(), node.JobQuery{Limit: 10, Name: "plan"})

@@ -114,7 +114,8 @@ type Core struct {
 func New(sealer *seal.Sealer, limits node.Exposure) *Core {
 	site := sealer.Whose().Site
 	c := &Core{
-		site: site, sealer: sealer, nextJob: 1, leastWindow: leastWindow, out: turn.NewOutbox(site), keys: keys.NewBook(),
+		site: site, sealer: sealer, nextJob: 1, leastWindow: leastWindow, out: turn.NewOutbox(site),
+		keys:  keys.NewBook(),
 		whose: whose.NewBook(), quotas: quotas.NewBook(),
 		returned: map[executor.ID]bool{}, tallies: trouble.NewTallies(), troubles: trouble.NewTroubles(),
 	}

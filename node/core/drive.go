@@ -41,7 +41,8 @@ type Orders struct {
 // driverHandler is the name of a driven site's only handler.
 const driverHandler = "virtual"
 
-// NewDriver returns the core of a site whose clock starts at zero. Its secret is made of its name: equal runs seal alike.
+// NewDriver returns the core of a site whose clock starts at zero. Its secret is made of its name, so that equal runs
+// seal alike.
 func NewDriver(site string, limits node.Exposure, zero time.Time) *Driver {
 	d := &Driver{core: New(seal.New(sha256.Sum256([]byte(site)), seal.Whose{Site: site}), limits), zero: zero}
 	d.core.bounds.SetGuard(driverHandler, Guard{Watchdog: true})

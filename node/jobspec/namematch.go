@@ -2,8 +2,8 @@ package jobspec
 
 import "strings"
 
-// MatchName reports whether the name in the sealed text of a payload that JobSpec wrote contains part, which is in lower
-// case. The case of the name does not matter.
+// MatchName reports whether the name in the sealed text of a payload that JobSpec wrote contains part, which is in
+// lower case. The case of the name does not matter.
 func MatchName(text []byte, part string) bool {
 	return part == "" || strings.Contains(strings.ToLower(textName(text)), part)
 }

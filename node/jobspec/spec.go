@@ -218,7 +218,7 @@ func afterIndices(payload []byte) []byte {
 	return nil
 }
 
-// texts of a payload are objects in canonical form: fields in fixed order, keys sorted, empty fields omitted.
+// textWriter writes a text of a payload in canonical form: fields in fixed order, keys sorted, empty fields omitted.
 type textWriter struct {
 	b     []byte
 	start int

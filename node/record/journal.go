@@ -216,8 +216,8 @@ var KeyEpoch = []byte("epoch")
 // keySecret is where the secret stands with which this site seals its jobs.
 var keySecret = []byte("payload-secret")
 
-// Secret returns the secret with which this site seals its jobs. The first start makes it: it stands beside the jobs, so
-// neither is there without the other.
+// Secret returns the secret with which this site seals its jobs. The first start makes it: it stands beside the jobs,
+// so neither is there without the other.
 func (j *Journal) Secret() (secret [32]byte, err error) {
 	_, _ = rand.Read(secret[:]) // never fails
 	return j.SecretOr(secret)

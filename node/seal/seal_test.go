@@ -14,7 +14,8 @@ var (
 	texts = rapid.Map(rapid.StringMatching(`\{[ -~]{0,80}\}`), func(s string) []byte { return []byte(s) })
 )
 
-// What is sealed is opened by its owner, and by whoever has its key; equal texts give equal payloads, others give others.
+// What is sealed is opened by its owner, and by whoever has its key; equal texts give equal payloads, others give
+// others.
 func TestRoundTrip(t *testing.T) {
 	s := New(Secret{7}, whose)
 	rapid.Check(t, func(t *rapid.T) {

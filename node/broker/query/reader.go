@@ -64,7 +64,8 @@ type Reader struct {
 // New returns the reader of a broker.
 func New(s Sources) *Reader {
 	return &Reader{
-		site: s.Site, replica: s.Replica, sealer: s.Sealer, log: s.Log, handlers: s.Handlers, query: s.Query, progress: s.Progress,
+		site: s.Site, replica: s.Replica, sealer: s.Sealer, log: s.Log, handlers: s.Handlers, query: s.Query,
+		progress:  s.Progress,
 		estimates: s.Estimates, plausible: s.Plausible,
 		ctx: s.Ctx, current: s.Current, freshness: s.Freshness, full: s.Full,
 	}

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func refsOf(nums ...uint64) (refs []command.AttemptRef) {
 	for _, n := range nums {
-		refs = append(refs, command.AttemptRef{Job: command.JobID{Site: "a", Num: n}, Task: 1<<32 - 1, Attempt: 2, Token: 1 << 63})
+		job := command.JobID{Site: "a", Num: n}
+		refs = append(refs, command.AttemptRef{Job: job, Task: 1<<32 - 1, Attempt: 2, Token: 1 << 63})
 	}
 	return refs
 }

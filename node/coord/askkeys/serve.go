@@ -19,8 +19,8 @@ const (
 // Server answers other sites' questions for keys.
 type Server struct {
 	Site string // whose keys
-	// Answer says what the site from gets, one answer for each attempt; ctx bounds how long it may wait for the state to
-	// be as new as the asker's.
+	// Answer says what the site from gets, one answer for each attempt; ctx bounds how long it may wait for the state
+	// to be as new as the asker's.
 	Answer func(ctx context.Context, from string, q Question) []seal.Answer
 }
 

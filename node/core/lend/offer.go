@@ -60,7 +60,8 @@ func (b *Book) Replacement(incarnation uint64, soon bool) (replacement *command.
 	return replacement
 }
 
-// Owe has a new offer made with the next RepeatOwed, though it says nothing new: it lifts the bars of what was declined.
+// Owe has a new offer made with the next RepeatOwed, though it says nothing new: it lifts the bars of what was
+// declined.
 func (b *Book) Owe() { b.owed = true }
 
 // RepeatOwed has a new offer made for assignments that were declined for lack of room.

@@ -9,8 +9,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/seal"
 )
 
-// Answered takes what an owner said to the question under way, or why it could not be asked (failed, in words). again is
-// called for each assignment that can be examined now.
+// Answered takes what an owner said to the question under way, or why it could not be asked (failed, in words). It
+// calls again for each assignment that can be examined now.
 func (b *Book) Answered(site string, answers []seal.Answer, failed string, again func(command.AttemptRef)) {
 	o := b.owners[site]
 	if o == nil || o.asked == nil {

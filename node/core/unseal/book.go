@@ -1,6 +1,6 @@
 // Package unseal opens what a job runs: this site's own jobs by its secret, others' by keys that their owners give for
-// what they have assigned here. It is part of step 6: an assignment whose key is missing waits for it, and is declined
-// if the owner cannot be asked or refuses. That is no fault of the task, and neither the owner nor this site pays for it.
+// what is assigned here. It is part of step 6: an assignment whose key is missing waits for it, and is declined if the
+// owner cannot be asked or refuses. That is no fault of the task, and neither the owner nor this site pays for it.
 package unseal
 
 import (
@@ -22,11 +22,11 @@ const (
 	maxKeys = 4096
 	// maxRefused bounds the payloads of which a refusal is remembered.
 	maxRefused = 4096
-	// firstRest and longestRest are for how long an owner that was not reached is not asked again, and this site declines
-	// its tasks: longer each time.
+	// firstRest and longestRest are for how long an owner that was not reached is not asked again, and this site
+	// declines its tasks: longer each time.
 	firstRest, longestRest = 2 * time.Second, 30 * time.Second
 	// refusedRest is for how long a payload is not asked for again that its owner gave no key of, soonRest if the owner
-	// only was not able to say.
+	// was only not able to say.
 	refusedRest, soonRest = 15 * time.Second, 2 * time.Second
 )
 

@@ -144,18 +144,21 @@ func (m *siteMember) serveKeys(conn net.Conn, p relay.Preamble) {
 		_ = conn.Close()
 		return
 	}
-	s := askkeys.Server{Site: m.cfg.Site, Answer: func(ctx context.Context, from string, q askkeys.Question) []seal.Answer {
+	answer := func(ctx context.Context, from string, q askkeys.Question) []seal.Answer {
 		return b.Keys(ctx, from, q.Index, q.Attempts)
-	}}
+	}
+	s := askkeys.Server{Site: m.cfg.Site, Answer: answer}
 	s.Serve(conn, p)
 }
 
 // askKeys returns how this broker asks others for keys, and what ends the connections that it keeps for that.
 func askKeys(dial func(ctx context.Context, site, addr string) (net.Conn, error)) (broker.AskKeys, func()) {
 	c := &askkeys.Client{Dial: dial}
-	return func(ctx context.Context, site, addr string, index uint64, refs []command.AttemptRef) ([]seal.Answer, error) {
+	ask := func(ctx context.Context, site, addr string, index uint64, refs []command.AttemptRef,
+	) ([]seal.Answer, error) {
 		return c.Ask(ctx, site, addr, askkeys.Question{Index: index, Attempts: refs})
-	}, c.Close
+	}
+	return ask, c.Close
 }
 
 // host is what the answers need of the broker.

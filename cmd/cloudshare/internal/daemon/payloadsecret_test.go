@@ -80,7 +80,8 @@ func TestWrongSecretFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(what), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := secretOf(t, dir); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		_, err := secretOf(t, dir)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("of %q: %v", what, err)
 		}
 	}

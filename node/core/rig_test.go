@@ -37,6 +37,8 @@ type rig struct {
 	dateStep time.Duration
 	sites    []*rigSite
 	boots    byte
+	// late, if set, is given what owners answer, for their askers to hear later.
+	late func(*rigSite, Event)
 }
 
 type rigSite struct {
@@ -234,7 +236,11 @@ func (s *rigSite) perform(fx *Effects) {
 		s.register(fx.Register.Held, fx.Register.Lost)
 	}
 	for _, a := range fx.Asks {
-		s.turn(s.rig.keysOf(s, a))
+		if ev := s.rig.keysOf(s, a); s.rig.late != nil {
+			s.rig.late(s, ev)
+		} else {
+			s.turn(ev)
+		}
 	}
 	if s.hold {
 		s.asked = append(s.asked, fx.Starts...)

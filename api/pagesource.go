@@ -107,7 +107,7 @@ func jobOf(id command.JobID, j *wire.Job) node.Job {
 		ID: id, Spec: specOf(&j.Spec), State: problem.OneLine(j.State), Reason: problem.OneLine(j.Reason),
 		Durability: problem.OneLine(j.Durability), Counts: map[string]uint32{},
 		SubmittedAt: moment(j.SubmittedAt), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt),
-		Outline: j.Outline,
+		Outline: j.Outline, Sealed: j.Sealed,
 	}
 	for _, name := range strings.Split(fsm.TaskStateNames(), ", ") {
 		out.Counts[name] = min(j.Counts[name], command.MaxCount)

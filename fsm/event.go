@@ -107,11 +107,12 @@ const (
 	EndUnstarted        // requeued only: its site never began it
 	EndSuspected        // requeued only: its site is suspected and may still run it
 	EndOrphaned         // requeued only: it lost what watched it while its site stood, and was charged
+	EndUnopened         // requeued only: its site returned it, for want of a key to what it runs
 )
 
 var endingNames = [...]string{
 	"", "succeeded", "failed", "timed-out", "cancelled", "stopped", "lost", "declined", "unstarted", "suspected",
-	"orphaned",
+	"orphaned", "unopened",
 }
 
 // String returns the ending's name in the API.
@@ -159,6 +160,8 @@ func endingOf(o command.Outcome) Ending {
 		return EndDeclined
 	case doubted:
 		return EndSuspected
+	case unopened:
+		return EndUnopened
 	}
 	return NoEnding
 }

@@ -118,7 +118,11 @@ func (s *State) decline(x *site, c *command.Decline) command.Result {
 		s.dropAttempt(slot)
 		r.detail = strings.Clone(c.Reason)
 		s.bar(a.seq, s.mutJob(a.seq), x)
-		s.requeue(&a, r, declined)
+		o := declined
+		if c.Unopened {
+			o = unopened
+		}
+		s.requeue(&a, r, o)
 		s.noteNotRun(&a)
 	}
 	return command.Result{}

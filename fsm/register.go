@@ -207,6 +207,7 @@ const (
 	neverRan command.Outcome = 255
 	declined command.Outcome = 254
 	doubted  command.Outcome = 253
+	unopened command.Outcome = 252
 )
 
 // drop ends an attempt without its site's report: nobody is charged.

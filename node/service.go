@@ -120,6 +120,8 @@ type Job struct {
 	EndedAt     time.Time
 	// Outline: of the spec there are the count and the needs of a task only; the job is not the asker's.
 	Outline bool
+	// Sealed: this broker cannot read the name, the command and the environment.
+	Sealed bool
 	// User of this site whose the job is; "" = it is the site's own, or not this broker's to tell.
 	User string
 }
@@ -218,7 +220,17 @@ func (q LogQuery) AttemptName() string {
 	return fmt.Sprintf("attempt %d of task %s/%d", q.Attempt, q.Job, q.Task)
 }
 
-// Matches reports whether a job's payload has what is asked for.
-func (q *JobQuery) Matches(payload []byte) bool {
-	return jobspec.MatchLabels(payload, q.Labels) && jobspec.MatchName(payload, q.Name)
+// MatchesPublic reports whether a job's payload has what is asked for of what everybody may read: all but the name.
+func (q *JobQuery) MatchesPublic(payload []byte) bool { return jobspec.MatchLabels(payload, q.Labels) }
+
+// Matches reports whether a job's payload has what is asked for. Of a payload that by cannot read no name matches.
+func (q *JobQuery) Matches(payload []byte, by jobspec.Opener) bool {
+	if !q.MatchesPublic(payload) {
+		return false
+	}
+	if q.Name == "" {
+		return true
+	}
+	_, text, err := by.Open(payload)
+	return err == nil && jobspec.MatchName(text, q.Name)
 }

@@ -19,6 +19,7 @@ type jobView struct {
 	Timeout string
 	Retries string
 	User    string
+	Sealed  bool // this broker cannot read the command
 	Outline bool // it is another site's: there is no command, and no output to show
 	Labels  []pair
 	Env     []pair
@@ -60,7 +61,7 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	v.Bar = progressAtLeast(leastOfPage, job.Counts)
 	v.Ended = job.State != "queued" && job.State != "running" && job.State != "withdrawn"
 	v.Command, v.Timeout, v.Retries = jobspec.ShellWords(job.Spec.Command), timeoutWords(job.Spec), retryWords(job.Spec)
-	v.User, v.Outline = job.User, job.Outline
+	v.User, v.Outline, v.Sealed = job.User, job.Outline, job.Sealed
 	v.Labels, v.Env = pairs(job.Spec.Labels), pairs(job.Spec.Env)
 	var tasks []node.Task
 	if v.Tasks, tasks, err = p.tasks(r, &job); err != nil {

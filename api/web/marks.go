@@ -32,7 +32,8 @@ func endOf(a *Attempt) string {
 	switch a.Outcome {
 	case fsm.EndFailed.String(), fsm.EndTimedOut.String(), fsm.EndLost.String(), fsm.EndOrphaned.String():
 		return broke
-	case fsm.EndCancelled.String(), fsm.EndStopped.String(), fsm.EndDeclined.String(), fsm.EndUnstarted.String():
+	case fsm.EndCancelled.String(), fsm.EndStopped.String(), fsm.EndDeclined.String(), fsm.EndUnopened.String(),
+		fsm.EndUnstarted.String():
 		return halted
 	}
 	return worked

@@ -124,7 +124,14 @@ func appendComplete(dst []byte, b *Complete) []byte {
 func appendDecline(dst []byte, b *Decline) []byte {
 	dst = appendAttempts(dst, b.Attempts)
 	dst = appendString(dst, b.Reason)
-	dst = appendBool(dst, b.Offer != nil)
+	flags := uint64(0)
+	if b.Offer != nil {
+		flags |= declineOffers
+	}
+	if b.Unopened {
+		flags |= declineUnopened
+	}
+	dst = protowire.AppendVarint(dst, flags)
 	if b.Offer != nil {
 		dst = appendOffer(dst, b.Offer)
 	}

@@ -74,8 +74,17 @@ type BoundAttempt struct {
 type Decline struct {
 	Attempts []AttemptRef
 	Reason   string
+	// Unopened: the site has no key for what is to be run, as it says. That is no sign of a site that takes tasks and
+	// runs none.
+	Unopened bool
 	Offer    *Offer
 }
+
+// What a Decline's flags say: an offer follows; it is Unopened.
+const (
+	declineOffers   = 1
+	declineUnopened = 2
+)
 
 // Validate checks the job's name and the task's index.
 func (a *AttemptRef) Validate() error {

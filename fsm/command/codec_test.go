@@ -113,7 +113,8 @@ func specimens() map[string]Body {
 		"nice": &Submit{Jobs: []JobSpec{
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40},
 		}},
-		"relabel": &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
+		"unopened": &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "no key", Unopened: true},
+		"relabel":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
 	}
 }
 
@@ -338,7 +339,7 @@ func drawBody(t *rapid.T) Body {
 	case KindComplete:
 		return &Complete{Attempts: rapid.SliceOfN(rapid.Custom(drawEnded), 0, 3).Draw(t, "attempts")}
 	case KindDecline:
-		d := &Decline{Attempts: refs("attempts"), Reason: text("reason", MaxDetail)}
+		d := &Decline{Attempts: refs("attempts"), Reason: text("reason", MaxDetail), Unopened: rapid.Bool().Draw(t, "unopened")}
 		if rapid.Bool().Draw(t, "offer") {
 			d.Offer = drawOffer(t)
 		}

@@ -109,7 +109,9 @@ func (r *reader) decline() *Decline {
 	b := new(Decline)
 	b.Attempts = list(r, "attempts", MaxReports, minAttempt, (*reader).attempt)
 	b.Reason = r.string("reason", MaxDetail)
-	if r.bool("offer") {
+	flags := r.uint("offer", declineOffers|declineUnopened)
+	b.Unopened = flags&declineUnopened != 0
+	if flags&declineOffers != 0 {
 		b.Offer = r.offer()
 	}
 	return b

@@ -23,6 +23,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/plausible"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // Config is what a broker is made of. The caller opens the parts and closes
@@ -55,8 +56,11 @@ type Config struct {
 	UserLimits map[string]node.UserLimits
 	// UserHalfLife is after how long half of the users' use is forgotten; 0 = node.UserHalfLife.
 	UserHalfLife time.Duration
-	// Genesis founds the federation if nobody has; only the first one counts.
+	// Genesis founds the federation if nobody has; only the first one counts. Its id is that of the federation in any
+	// case.
 	Genesis command.Genesis
+	// AskKeys reaches other sites' brokers, nil = it does not: then nothing of theirs is run.
+	AskKeys AskKeys
 	Logger  zerolog.Logger
 }
 
@@ -88,6 +92,7 @@ type Broker struct {
 	*process
 	*query.Reader
 	*departure
+	*keyKeeper
 	cfg  Config
 	core *core.Core // owned by the loop's goroutine
 
@@ -123,11 +128,16 @@ func New(cfg Config) (*Broker, error) {
 	if cfg.Hints == nil {
 		cfg.Hints = noHints{}
 	}
+	secret, err := cfg.Journal.Secret()
+	if err != nil {
+		return nil, fmt.Errorf("configure broker: %w", err)
+	}
+	sealer := seal.New(secret, seal.Whose{Federation: cfg.Genesis.Federation, Site: cfg.Site})
 	b := &Broker{
-		cfg: cfg, core: core.New(cfg.Site, cfg.Exposure), contact: &contact{},
+		cfg: cfg, core: core.New(sealer, cfg.Exposure), contact: &contact{},
 		disk: diskspace.New(cfg.Disk), created: time.Now(),
 	}
-	b.compose()
+	b.compose(sealer)
 	replica.ForkSite(cfg.Site)
 	b.core.ConfigureUsers(cfg.UserLimits, cfg.UserHalfLife)
 	b.core.SetEmit(cfg.Replica.Feed().AddHome)
@@ -145,7 +155,7 @@ func New(cfg Config) (*Broker, error) {
 }
 
 // compose makes the broker's parts.
-func (b *Broker) compose() {
+func (b *Broker) compose(sealer *seal.Sealer) {
 	cfg, p := &b.cfg, newProcess(b.cfg.Logger, b.disk.Remedy)
 	b.process = p
 	b.committer = newCommitter(p, cfg.Journal)
@@ -153,6 +163,9 @@ func (b *Broker) compose() {
 	b.proposer = &proposer{process: p, order: cfg.Log}
 	b.runner = newRunner(p)
 	b.registrar = newRegistrar(p, cfg, b.contact)
+	b.keyKeeper = &keyKeeper{
+		process: p, sealer: sealer, replica: cfg.Replica, askKeys: cfg.AskKeys, given: map[string]*allowance{},
+	}
 	b.departure = newDeparture(p, cfg, b.runner.handlers)
 	b.watch = &leaderWatch{
 		process: p, site: cfg.Site, order: cfg.Log, replica: cfg.Replica, hints: cfg.Hints,
@@ -162,7 +175,7 @@ func (b *Broker) compose() {
 	b.journal = &journalWatch{process: p, journal: cfg.Journal}
 	estimates, watch := estimate.NewEstimator(), plausible.New()
 	b.Reader = query.New(query.Sources{
-		Site: cfg.Site, Replica: cfg.Replica, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query,
+		Site: cfg.Site, Replica: cfg.Replica, Sealer: sealer, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query,
 		Progress:  &b.runner.progress,
 		Estimates: estimates, Plausible: watch,
 		Ctx: p.ctx, Current: b.registrar.current, Freshness: b.Freshness, Full: b.disk.Full,

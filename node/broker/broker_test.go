@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,6 +46,19 @@ type testSite struct {
 	key     *identity.Key // of a federation with a roster; else nil
 	wrap    func(coord.Log) coord.Log
 	logger  *zerolog.Logger // nil: the test's
+	brokers *sync.Map       // of the group, by site, for those who ask for keys
+	// unreached: it reaches no other site's broker.
+	unreached atomic.Bool
+}
+
+// askKeys asks another broker of the group.
+func (s *testSite) askKeys(ctx context.Context, site, _ string, index uint64, refs []command.AttemptRef,
+) ([]seal.Answer, error) {
+	b, ok := s.brokers.Load(site)
+	if !ok || s.unreached.Load() {
+		return nil, errors.New("connection refused")
+	}
+	return b.(*Broker).Keys(ctx, s.name, index, refs), nil //nolint:forcetypeassert // it holds no others
 }
 
 func startSites(t *testing.T, cores ...int64) []*testSite {
@@ -50,9 +66,11 @@ func startSites(t *testing.T, cores ...int64) []*testSite {
 	begin := time.Now()
 	group := mem.New(func() int64 { return time.Since(begin).Milliseconds() })
 	var sites []*testSite
+	brokers := &sync.Map{}
 	for i, n := range cores {
 		s := &testSite{
-			name: "site-" + string(rune('1'+i)), group: group,
+			brokers: brokers,
+			name:    "site-" + string(rune('1'+i)), group: group,
 			dir: t.TempDir(), handler: newFakeHandler(n),
 			kind: func(h *fakeHandler) executor.Handler { return fencedFake{h} },
 		}
@@ -91,8 +109,12 @@ func (s *testSite) open(t *testing.T) {
 	if s.wrap != nil {
 		order = s.wrap(order)
 	}
+	if s.brokers == nil {
+		s.brokers = &sync.Map{}
+	}
 	s.Broker, err = New(Config{
-		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
+		AskKeys: s.askKeys,
+		Site:    s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
 		Genesis: command.Genesis{
 			Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(),
@@ -103,6 +125,7 @@ func (s *testSite) open(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.brokers.Store(s.name, s.Broker)
 	if err := s.Start(t.Context(), Addresses{HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2"}); err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,20 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/record"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // pendingSpec is a job that waits to be published.
-func pendingSpec(num int, name string) command.JobSpec {
+func (s *testSite) pendingSpec(t *testing.T, num int, name string) command.JobSpec {
+	t.Helper()
+	secret, err := s.journal.Secret()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer := seal.New(secret, seal.Whose{Federation: [16]byte{9}, Site: s.name})
 	return command.JobSpec{
 		Num: uint64(num), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000},
-		Payload: []byte(`{"name":"` + name + `"}`),
+		Payload: sealer.Seal([]byte("{}"), []byte(`{"name":"`+name+`"}`)),
 	}
 }
 
@@ -51,7 +58,7 @@ func TestAPageOfLargeOwnJobsIsShort(t *testing.T) {
 	name := strings.Repeat("x", fsm.MaxPageBytes/4) // three fit
 	pending := make([]command.JobSpec, 7)
 	for i := range pending {
-		pending[i] = pendingSpec(i+1, name)
+		pending[i] = a.pendingSpec(t, i+1, name)
 	}
 	a.reopenAlone(t, pending)
 	for _, q := range []node.JobQuery{{Limit: 1000}, {Limit: 1000, Name: "x"}} {

@@ -15,7 +15,9 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/quotas"
 	"github.com/cloudshare/cloudshare/node/core/reports"
 	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/core/unseal"
 	"github.com/cloudshare/cloudshare/node/core/usage"
+	"github.com/cloudshare/cloudshare/node/seal"
 	"github.com/cloudshare/cloudshare/node/trouble"
 	"github.com/cloudshare/cloudshare/node/whose"
 )
@@ -32,6 +34,8 @@ type (
 	HandlerID = turn.HandlerID
 	// StartEffect has a handler start a task.
 	StartEffect = turn.StartEffect
+	// KeyAsk asks another site's broker for keys of what it has assigned here.
+	KeyAsk = turn.KeyAsk
 	// StopEffect has a handler stop an attempt, with why for people.
 	StopEffect = turn.StopEffect
 	// Registration presents a broker: what it still answers for, and what it lost track of.
@@ -51,9 +55,10 @@ const MaxBehind = turn.MaxBehind
 // effects out. One goroutine owns it. Each concern has a book in a package below,
 // which the core asks and composes; what is left here decides between them.
 type Core struct {
-	site string
-	now  Clock
-	out  turn.Outbox
+	site   string
+	sealer *seal.Sealer
+	now    Clock
+	out    turn.Outbox
 	// incarnation is 0 until this start of the broker has been registered;
 	// before that it starts nothing for the federation and offers nothing.
 	incarnation uint64
@@ -67,6 +72,7 @@ type Core struct {
 	// returned are assignments whose Decline, or end without a start, is being
 	// ordered. Invariant: none of them has a pledge.
 	returned map[executor.ID]bool
+	unseal   unseal.Book
 	// unstopped: a handler failed to stop an attempt; looked at again with a tick.
 	unstopped bool
 	lease     lease
@@ -104,15 +110,18 @@ type Core struct {
 	troubles *trouble.Troubles
 }
 
-// New returns the core of a site that has no handlers yet and knows nothing.
-func New(site string, limits node.Exposure) *Core {
+// New returns the core of a site that has no handlers yet and knows nothing. sealer seals what the site submits.
+func New(sealer *seal.Sealer, limits node.Exposure) *Core {
+	site := sealer.Whose().Site
 	c := &Core{
-		site: site, nextJob: 1, leastWindow: leastWindow, out: turn.NewOutbox(site), keys: keys.NewBook(),
+		site: site, sealer: sealer, nextJob: 1, leastWindow: leastWindow, out: turn.NewOutbox(site),
+		keys:  keys.NewBook(),
 		whose: whose.NewBook(), quotas: quotas.NewBook(),
 		returned: map[executor.ID]bool{}, tallies: trouble.NewTallies(), troubles: trouble.NewTroubles(),
 	}
 	c.machines = machines.NewSet(limits, &c.now, c.troubles)
-	c.attempts = attempts.NewBook(site, &c.now, &c.machines)
+	c.unseal = unseal.NewBook(sealer, &c.now)
+	c.attempts = attempts.NewBook(site, &c.now, &c.machines, c.unseal.Open)
 	c.bounds = bounds.NewBook(&c.out, &c.now)
 	c.reports = reports.NewBook(&c.out, &c.attempts)
 	c.usage = usage.NewBook(&c.out, &c.now)
@@ -169,6 +178,8 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		c.handleEnded(ev.ID, ev.Result, fx)
 	case RefusedEvent:
 		c.handleRefused(ev, fx)
+	case KeysEvent:
+		c.unseal.Answered(ev.Owner, ev.Answers, ev.Failed, c.examineAgain)
 	case ResultEvent:
 		if ev.Err == nil { // an error comes only when the broker stops
 			c.out.HandleResults(ev.Cmds, ev.Results, s, fx)
@@ -227,7 +238,8 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 		return
 	}
 	c.reconcile(s, fx)
-	c.bounds.Declare(func(ref command.AttemptRef) { c.again = append(c.again, ref) })
+	c.unseal.Ask(s.Index(), fx)
+	c.bounds.Declare(c.examineAgain)
 	c.publishHeld(s)
 	c.pubs.Publish(c.settledBelow)
 	c.reports.SendEnds(s.Version(), func(id executor.ID) { delete(c.returned, id) })

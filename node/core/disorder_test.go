@@ -38,6 +38,7 @@ func TestAnyOrderKeepsThePromises(t *testing.T) {
 			"tick":    d.tick,
 			"renew":   d.renew,
 			"pause":   d.pause,
+			"reach":   d.reach,
 			"lose":    d.lose,
 			"restart": d.restart,
 			"power":   d.power,
@@ -106,6 +107,7 @@ func newDisorder(t *rapid.T, base string) *disorder {
 		newest: map[taskName]executor.ID{}, good: map[taskName]bool{}, bad: map[string]bool{},
 		stopped: map[string]*promised{},
 	}
+	d.late = func(s *rigSite, ev Event) { d.mail[s] = append(d.mail[s], ev) }
 	d.pass(2 * time.Hour) // the rig's own leases are longer
 	for _, s := range d.sites {
 		d.renewAt(s)
@@ -116,6 +118,12 @@ func newDisorder(t *rapid.T, base string) *disorder {
 func (d *disorder) site(t *rapid.T) *rigSite {
 	d.t = t
 	return d.sites[rapid.IntRange(0, len(d.sites)-1).Draw(t, "site")]
+}
+
+// reach has a site's broker answer other sites' questions for keys, or not.
+func (d *disorder) reach(t *rapid.T) {
+	s := d.site(t)
+	s.unheard = rapid.SampledFrom([]string{"", "no route to host"}).Draw(t, "unheard")
 }
 
 func (d *disorder) submit(t *rapid.T) {
@@ -129,8 +137,8 @@ func (d *disorder) submit(t *rapid.T) {
 		onLoss = "never"
 	}
 	user := rapid.SampledFrom([]string{"", "alice", "bob"}).Draw(t, "user")
-	s.submitBy(user, fmt.Sprintf(`{"command":["true"],"count":%d,"resources":{"cpu":%d},"retry":{"max_attempts":%d,"on_loss":%q}}`,
-		p.count, rapid.IntRange(1, 2).Draw(t, "cpu"), rapid.IntRange(1, 3).Draw(t, "attempts"), onLoss), "")
+	s.submitBy(user, fmt.Sprintf(`{"command":["true","%d"],"count":%d,"resources":{"cpu":%d},"retry":{"max_attempts":%d,"on_loss":%q}}`,
+		len(d.jobs), p.count, rapid.IntRange(1, 2).Draw(t, "cpu"), rapid.IntRange(1, 3).Draw(t, "attempts"), onLoss), "")
 	d.jobs = append(d.jobs, p)
 }
 

@@ -1,13 +1,16 @@
 package core
 
 import (
+	"crypto/sha256"
 	"math"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/unseal"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // Driver is a broker's core with another shell: instead of goroutines, a
@@ -31,14 +34,17 @@ type Orders struct {
 	Starts []executor.Task
 	// Propose stands in one entry, in order; its results come back by Executed.
 	Propose []command.Command
+	// Asks are for other sites' Keys; their answers come back by Answered.
+	Asks []KeyAsk
 }
 
 // driverHandler is the name of a driven site's only handler.
 const driverHandler = "virtual"
 
-// NewDriver returns the core of a site whose clock starts at zero.
+// NewDriver returns the core of a site whose clock starts at zero. Its secret is made of its name, so that equal runs
+// seal alike.
 func NewDriver(site string, limits node.Exposure, zero time.Time) *Driver {
-	d := &Driver{core: New(site, limits), zero: zero}
+	d := &Driver{core: New(seal.New(sha256.Sum256([]byte(site)), seal.Whose{Site: site}), limits), zero: zero}
 	d.core.bounds.SetGuard(driverHandler, Guard{Watchdog: true})
 	d.core.lease.until = math.MaxInt64
 	d.At(0)
@@ -103,6 +109,20 @@ func (d *Driver) Executed(cmds []command.Command, results []command.Result, s St
 	d.core.Step(ResultEvent{Cmds: cmds, Results: results}, s, &d.fx)
 }
 
+// Keys answers another site's KeyAsk.
+func (d *Driver) Keys(from string, refs []command.AttemptRef, s StateReader) []seal.Answer {
+	answers := make([]seal.Answer, len(refs))
+	for i, ref := range refs {
+		answers[i] = unseal.Answer(d.core.sealer, from, ref, s)
+	}
+	return answers
+}
+
+// Answered gives the core what another site's Keys returned.
+func (d *Driver) Answered(owner string, answers []seal.Answer, s StateReader) {
+	d.core.Step(KeysEvent{Owner: owner, Answers: answers}, s, &d.fx)
+}
+
 // Settle ends a turn and returns what it asks for; the slices are valid until
 // the next call.
 func (d *Driver) Settle(s StateReader) Orders {
@@ -112,6 +132,7 @@ func (d *Driver) Settle(s StateReader) Orders {
 		d.orders.Starts = append(d.orders.Starts, d.fx.Starts[i].Task)
 	}
 	d.orders.Propose, d.fx.Propose = d.fx.Propose, d.orders.Propose[:0]
+	d.orders.Asks, d.fx.Asks = d.fx.Asks, d.orders.Asks[:0]
 	d.fx.Clear()
 	return d.orders
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // Event is something that happened to this broker.
@@ -49,6 +50,13 @@ type RefusedEvent struct {
 	Err error
 }
 
+// KeysEvent says what an owner answered to a KeyAsk, or why it could not be asked.
+type KeysEvent struct {
+	Owner   string
+	Answers []seal.Answer // one for each attempt of the question, in its order
+	Failed  string        // "" = it has answered
+}
+
 // ResultEvent says that commands were executed, or never will be (Err).
 type ResultEvent struct {
 	Cmds    []command.Command
@@ -86,6 +94,7 @@ func (UnstoppedEvent) isEvent()  {}
 func (StartedEvent) isEvent()    {}
 func (EndedEvent) isEvent()      {}
 func (RefusedEvent) isEvent()    {}
+func (KeysEvent) isEvent()       {}
 func (ResultEvent) isEvent()     {}
 func (CancelEvent) isEvent()     {}
 func (RegisteredEvent) isEvent() {}

@@ -10,6 +10,9 @@ import (
 // that runs ends well.
 func (d *disorder) calm() {
 	d.t.Helper()
+	for _, s := range d.sites {
+		s.unheard = ""
+	}
 	for range 500 {
 		if d.quiet() {
 			return

@@ -76,7 +76,7 @@ func (c *Core) giveBack(id executor.ID) {
 
 // acceptAssignment starts an assignment, or declines it: each reason to decline stands
 // here or in mayBegin. The room may be gone, because a home run took it while the
-// assignment was on its way. Foreign work waits for a lease; the renewal has everything
+// assignment was on its way, or waited for its key. Foreign work waits for a lease; the renewal has everything
 // compared again.
 func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader, fx *Effects) {
 	if c.handingBack {
@@ -92,6 +92,12 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 		return
 	}
 	if as.Job.Site != c.site && !c.leased() {
+		return
+	}
+	if ready, why := c.unseal.Ready(&as); !ready {
+		if why != "" {
+			c.decline(as, trouble.DeclinedSealed, why)
+		}
 		return
 	}
 	if class, why := c.machines.NoRoom(&as); why != "" {
@@ -137,15 +143,20 @@ func (c *Core) decline(as fsm.Assignment, class trouble.DeclineClass, why string
 // started.
 func (c *Core) handBack(ref command.AttemptRef, handler string, class trouble.DeclineClass, why string) {
 	c.tallies.Decline(handler, class)
-	d := &command.Decline{Attempts: []command.AttemptRef{ref}, Reason: command.Clip(why)}
+	d := &command.Decline{
+		Attempts: []command.AttemptRef{ref}, Reason: command.Clip(why), Unopened: class == trouble.DeclinedSealed,
+	}
 	d.Offer = c.lend.Replacement(c.incarnation, class.Soon())
 	id := c.attempts.ID(ref)
 	c.giveBack(id)
 	c.out.Add(d, func(command.Result, StateReader, *Effects) {
 		delete(c.returned, id)
-		c.again = append(c.again, ref)
+		c.examineAgain(ref)
 	})
 }
+
+// examineAgain has one assignment looked at with the next turn.
+func (c *Core) examineAgain(ref command.AttemptRef) { c.again = append(c.again, ref) }
 
 // handleAccepted: from now on the attempt can be stopped, and is if that is due.
 func (c *Core) handleAccepted(id executor.ID, fx *Effects) {

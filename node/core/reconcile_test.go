@@ -81,7 +81,11 @@ func TestReconcileLooksAtChanges(t *testing.T) {
 		b.submit(`{"command":["true"]}`, "")
 		b.turn(ResultEvent{Cmds: b.pending, Results: r.apply(b.pending...)})
 		b.pending = nil
-		for _, st := range turn(StateEvent{}).Starts {
+		fx := turn(StateEvent{})
+		for _, ask := range fx.Asks { // one, and none once the key of such jobs is known
+			fx = turn(r.keysOf(a, ask))
+		}
+		for _, st := range fx.Starts {
 			turn(AcceptedEvent{st.ID}, StartedEvent{st.ID})
 		}
 		if v.read != i+1 {
@@ -100,6 +104,8 @@ func TestStopWaitsForTheHandler(t *testing.T) {
 			b.submit(`{"command":["true"],"retry":{"on_loss":"immediate"}}`, "")
 			r.apply(b.pending...)
 			fx := &Effects{}
+			a.core.Settle(r.state, fx)
+			a.core.Step(r.keysOf(a, fx.Asks[0]), r.state, fx)
 			a.core.Settle(r.state, fx)
 			if len(fx.Starts) != 1 {
 				t.Fatalf("%d start at a, want 1", len(fx.Starts))

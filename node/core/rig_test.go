@@ -13,8 +13,10 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/publish"
+	"github.com/cloudshare/cloudshare/node/core/unseal"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // tester is what both testing and rapid offer.
@@ -35,6 +37,8 @@ type rig struct {
 	dateStep time.Duration
 	sites    []*rigSite
 	boots    byte
+	// late, if set, is given what owners answer, for their askers to hear later.
+	late func(*rigSite, Event)
 }
 
 type rigSite struct {
@@ -59,6 +63,9 @@ type rigSite struct {
 	// hold: the handler answers starts later; asked are those.
 	hold  bool
 	asked []StartEffect
+	// unheard: its broker answers no other site's questions for keys, for that reason.
+	unheard string
+	asks    int // questions that it was asked
 }
 
 // errSick is a handler's trouble that no task is to blame for.
@@ -123,7 +130,11 @@ func (s *rigSite) boot() {
 func (s *rigSite) reopen() (held, lost []command.AttemptRef) {
 	s.rig.t.Helper()
 	s.pending = nil
-	s.core = New(s.name, node.DefaultExposure())
+	secret, err := s.journal.Secret()
+	if err != nil {
+		s.rig.t.Fatal(err)
+	}
+	s.core = New(seal.New(secret, seal.Whose{Federation: [16]byte{1}, Site: s.name}), node.DefaultExposure())
 	s.core.bounds.SetGuard("local", s.guard)
 	s.core.now, s.core.leastWindow = s.rig.clock(), 1000
 	s.core.Capacity(CapacityEvent{"local", []executor.Machine{s.machine()}})
@@ -135,7 +146,7 @@ func (s *rigSite) reopen() (held, lost []command.AttemptRef) {
 		found = append(found, executor.State{Task: executor.Task{ID: id}, Ended: &res})
 	}
 	fx := &Effects{}
-	if err := s.core.Recover(s.journal, map[string][]executor.State{"local": found}, fx); err != nil {
+	if err = s.core.Recover(s.journal, map[string][]executor.State{"local": found}, fx); err != nil {
 		s.rig.t.Fatal(err)
 	}
 	held, lost = s.core.Registration()
@@ -224,6 +235,13 @@ func (s *rigSite) perform(fx *Effects) {
 	if fx.Register != nil {
 		s.register(fx.Register.Held, fx.Register.Lost)
 	}
+	for _, a := range fx.Asks {
+		if ev := s.rig.keysOf(s, a); s.rig.late != nil {
+			s.rig.late(s, ev)
+		} else {
+			s.turn(ev)
+		}
+	}
 	if s.hold {
 		s.asked = append(s.asked, fx.Starts...)
 		return
@@ -244,6 +262,17 @@ func (s *rigSite) perform(fx *Effects) {
 	for _, st := range fx.Starts {
 		s.turn(AcceptedEvent{st.ID}, StartedEvent{st.ID})
 	}
+}
+
+// keysOf is what an owner answers to a site.
+func (r *rig) keysOf(s *rigSite, a KeyAsk) KeysEvent {
+	owner := r.sites[a.Owner[0]-'a']
+	owner.asks++
+	ev := KeysEvent{Owner: a.Owner, Failed: owner.unheard}
+	for _, ref := range a.Attempts {
+		ev.Answers = append(ev.Answers, unseal.Answer(owner.core.sealer, s.name, ref, r.state))
+	}
+	return ev
 }
 
 // settle orders everything proposed until nothing moves any more.

@@ -33,7 +33,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		fx.Reply(reply, node.Answer{Err: full})
 		return
 	}
-	js := req.Spec.JobSpec(c.site, c.nextJob, c.now.Wall.UnixMilli())
+	js := req.Spec.JobSpec(c.site, c.nextJob, c.now.Wall.UnixMilli(), c.sealer)
 	reason := ""
 	if ok, why := s.AnyFits(js); !ok {
 		if req.Strict {

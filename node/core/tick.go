@@ -32,6 +32,9 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 	if c.ticks%usageTicks == 0 {
 		c.renice()
 		c.usage.Report(fx)
+		if c.unseal.Expire() {
+			c.lend.Owe()
+		}
 		c.lend.RepeatOwed()
 		c.writeUse(fx)
 		c.whose.Sweep(func(num uint64) bool { return c.forgotten(num, s) }, &fx.Writes)

@@ -122,7 +122,7 @@ func (e *Estimator) Observe(ev *fsm.Event) {
 	case fsm.EventTaskAssigned:
 		e.started(ev)
 	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
-		if ev.Site != "" && ev.End != fsm.EndDeclined && ev.End != fsm.EndUnstarted && ev.End != fsm.EndSuspected {
+		if ev.Site != "" && frees(ev.End) {
 			e.flow(ev.Site).add(ev.Time, use{freed: ev.Need.MilliCPU, ends: 1})
 			e.learnt = true
 		}
@@ -305,4 +305,14 @@ func (e *Estimator) hazard(sites []string, now int64) (rate float64, ends int) {
 		return 0, 0
 	}
 	return float64(u.freed) / u.held, u.ends
+}
+
+// frees reports whether an attempt that ended so had taken its machine.
+func frees(e fsm.Ending) bool {
+	switch e {
+	case fsm.EndDeclined, fsm.EndUnopened, fsm.EndUnstarted, fsm.EndSuspected:
+		return false
+	default:
+		return true
+	}
 }

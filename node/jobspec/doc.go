@@ -4,7 +4,8 @@
 // what the replicated state and the handlers see of it, and that back into a Spec:
 //
 //	JSON text ──ParseSpec──▶ Spec ──Spec.JobSpec──▶ command.JobSpec ──SpecOf──▶ Spec
-//	                                                       └ payload: what the state machine never reads
+//	                                    Sealer ──▶         └ payload: what the state machine never reads
+//	                                               (labels, image: everybody · name, command, environment: sealed)
 //
 // Parsing is strict: a field that is unknown, repeated or out of bounds is an error that names the
 // field. The package also has the indices by which users number tasks ([Indices]), quantities of

@@ -64,8 +64,8 @@ func TestForeignPayloadsNumberNothingTwice(t *testing.T) {
 			t.Errorf("%s: %+v", payload, n)
 		}
 	}
-	js := command.JobSpec{Count: 3, Payload: []byte(`{"indices":"5,6","command":["a"]}`)}
-	if s, err := SpecOf(js); err != nil || s.Indices.Len() != 0 || s.Count != 3 {
+	js := command.JobSpec{Count: 3, Payload: []byte(`{"indices":"5,6"}` + "\x01" + `{"command":["a"]}`)}
+	if s, err := SpecOf(js, plain{}); err != nil || s.Indices.Len() != 0 || s.Count != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -79,8 +79,8 @@ func TestSpecsWithIndices(t *testing.T) {
 		if err != nil || s.Count != 23 || s.Indices.String() != "3,17,40-60" {
 			t.Fatalf("%s: %+v, %v", text, s, err)
 		}
-		js := s.JobSpec("a", 1, 2)
-		if back, err := SpecOf(js); err != nil || fmt.Sprint(back) != fmt.Sprint(s) {
+		js := s.JobSpec("a", 1, 2, plain{})
+		if back, err := SpecOf(js, plain{}); err != nil || fmt.Sprint(back) != fmt.Sprint(s) {
 			t.Errorf("%s: through the state %+v, %v", text, back, err)
 		}
 		if n := NumberingOf(js.Payload, js.Count); n.Index(2) != 40 {

@@ -3,30 +3,30 @@ package jobspec
 import "testing"
 
 func TestMatchName(t *testing.T) {
-	payload := func(name string, labels map[string]string) []byte {
+	text := func(name string, env map[string]string) []byte {
 		s := DefaultSpec()
-		s.Name, s.Labels, s.Command = name, labels, []string{"name"}
-		return s.JobSpec("a", 1, 0).Payload
+		s.Name, s.Env, s.Command = name, env, []string{"name"}
+		return s.appendSealed(nil)
 	}
 	for _, c := range []struct {
-		payload []byte
-		part    string
-		want    bool
+		text []byte
+		part string
+		want bool
 	}{
-		{payload("Render 7", nil), "render", true},
-		{payload("Render 7", map[string]string{"a": "b", "name": "x"}), "er 7", true},
-		{payload("Render 7", map[string]string{"name": "other"}), "other", false},
-		{payload(`quo"ted`, nil), `o"t`, true},
-		{payload("", nil), "name", false},
-		{payload("", map[string]string{"name": "x"}), "x", false},
-		{payload("", nil), "", true},
+		{text("Render 7", nil), "render", true},
+		{text("Render 7", map[string]string{"a": "b", "name": "x"}), "er 7", true},
+		{text("Render 7", map[string]string{"name": "other"}), "other", false},
+		{text(`quo"ted`, nil), `o"t`, true},
+		{text("", nil), "name", false},
+		{text("", map[string]string{"name": "x"}), "x", false},
+		{text("", nil), "", true},
 		{[]byte(`{}`), "x", false},
-		{[]byte(`{"labels":{},`), "x", false},
+		{[]byte(`{"env":{},`), "x", false},
 		{[]byte(`{"name":7}`), "7", false},
 		{nil, "x", false},
 	} {
-		if got := MatchName(c.payload, c.part); got != c.want {
-			t.Errorf("%s in %s: %v", c.part, c.payload, got)
+		if got := MatchName(c.text, c.part); got != c.want {
+			t.Errorf("%s in %s: %v", c.part, c.text, got)
 		}
 	}
 }

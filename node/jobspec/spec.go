@@ -67,9 +67,23 @@ func OnLossNames() []string { return slices.Clone(onLossNames[:]) }
 // LossName returns the contract's word for OnLoss.
 func (r SpecRetry) LossName() string { return onLossNames[r.OnLoss] }
 
+// Sealer makes a job's payload of what all members may read and of what only those may who run the job.
+type Sealer interface {
+	Seal(public, text []byte) []byte
+}
+
+// Opener takes a payload apart. The text is nil if it may not read that.
+type Opener interface {
+	Open(payload []byte) (public, text []byte, err error)
+}
+
 // JobSpec returns the job as the state machine sees it, under its owner's number. createdMs is the
 // time in unix milliseconds, for people to read.
-func (s Spec) JobSpec(owner string, num uint64, createdMs int64) command.JobSpec {
+func (s Spec) JobSpec(owner string, num uint64, createdMs int64, by Sealer) command.JobSpec {
+	return s.jobSpec(owner, num, createdMs, by.Seal(s.appendPublic(nil), s.appendSealed(nil)))
+}
+
+func (s Spec) jobSpec(owner string, num uint64, createdMs int64, payload []byte) command.JobSpec {
 	return command.JobSpec{
 		Num: num, Count: s.Count,
 		Need: command.Resources{
@@ -78,7 +92,7 @@ func (s Spec) JobSpec(owner string, num uint64, createdMs int64) command.JobSpec
 		Image: s.Image != "", TimeoutMs: s.Timeout.Milliseconds(),
 		MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.OnLoss, Priority: s.Priority,
 		Only: slices.Clone(s.Sites.Only), Not: slices.Clone(s.Sites.Not),
-		Selectors: s.allSelectors(owner), CreatedMs: createdMs, Payload: s.appendPayload(nil),
+		Selectors: s.allSelectors(owner), CreatedMs: createdMs, Payload: payload,
 	}
 }
 
@@ -95,19 +109,28 @@ func (s Spec) allSelectors(owner string) []string {
 // Meaning returns a hash of everything that the spec says, defaults included. It is equal for two
 // documents that differ only in whitespace, order or defaults that one of them spells out.
 func (s Spec) Meaning() [32]byte {
-	submit := command.Submit{Jobs: []command.JobSpec{s.JobSpec("", 0, 0)}}
+	submit := command.Submit{Jobs: []command.JobSpec{s.jobSpec("", 0, 0, s.appendSealed(s.appendPublic(nil)))}}
 	return sha256.Sum256(command.Append(nil, command.Command{Body: &submit}))
 }
 
-// SpecOf is the inverse of JobSpec. On a payload that JobSpec did not write it returns an error and
-// never panics.
-func SpecOf(js command.JobSpec) (Spec, error) {
-	s, err := ReadPayload(js.Payload)
+// SpecOf is the inverse of JobSpec, as far as by may read the payload. On a payload that JobSpec did not write it
+// returns an error and never panics.
+func SpecOf(js command.JobSpec, by Opener) (Spec, error) {
+	public, text, err := by.Open(js.Payload)
+	if err != nil {
+		return Spec{}, fmt.Errorf("read job payload: %w", err)
+	}
+	s, err := ReadTexts(public, text)
 	if err != nil {
 		return Spec{}, err
 	}
+	return s, s.shape(js)
+}
+
+// shape fills in what the state's fields say.
+func (s *Spec) shape(js command.JobSpec) error {
 	if !slices.Contains([]command.OnLoss{command.Fenced, command.Immediate, command.Never}, js.OnLoss) {
-		return Spec{}, fmt.Errorf("read job: on_loss %d is unknown", js.OnLoss)
+		return fmt.Errorf("read job: on_loss %d is unknown", js.OnLoss)
 	}
 	s.Count, s.Priority = js.Count, js.Priority
 	if s.Indices.Len() != js.Count {
@@ -121,13 +144,38 @@ func SpecOf(js command.JobSpec) (Spec, error) {
 	if len(s.Selectors) == 0 {
 		s.Selectors = nil
 	}
-	return s, nil
+	return nil
 }
 
-// ReadPayload reads the part of a spec that a payload holds.
-func ReadPayload(payload []byte) (Spec, error) {
-	p := specParser{jsonScanner: jsonScanner{src: string(payload)}, spec: DefaultSpec()}
-	if err := p.document(); err != nil {
+// The fields of each text.
+var (
+	publicFields = fieldBits("indices", "labels", "image", "network")
+	sealedFields = fieldBits("name", "command", "env")
+)
+
+func fieldBits(names ...string) (bits uint32) {
+	for _, name := range names {
+		bits |= 1 << slices.Index(jobFields[:], name)
+	}
+	return bits
+}
+
+// ReadTexts reads the part of a spec that a payload's texts hold; a nil text says nothing. Either has its own fields
+// only: what is sealed cannot contradict what others go by.
+func ReadTexts(public, text []byte) (Spec, error) {
+	p := specParser{jsonScanner: jsonScanner{src: string(public)}, spec: DefaultSpec()}
+	err := p.document()
+	if err == nil && p.seen&^publicFields != 0 {
+		err = &SpecError{Field: "body", Reason: "has fields among its public ones that are to be sealed"}
+	}
+	if err == nil && text != nil {
+		p.jsonScanner, p.seen = jsonScanner{src: string(text)}, 0
+		err = p.document()
+	}
+	if err == nil && text != nil && p.seen&^sealedFields != 0 {
+		err = &SpecError{Field: "body", Reason: "has fields among its sealed ones that are to be public"}
+	}
+	if err != nil {
 		return Spec{}, fmt.Errorf("read job payload: %w", err)
 	}
 	return p.spec, nil
@@ -170,44 +218,59 @@ func afterIndices(payload []byte) []byte {
 	return nil
 }
 
-// appendPayload writes the fields that the state machine never reads, in canonical form: fields in
-// fixed order, keys sorted, empty fields omitted.
-func (s Spec) appendPayload(b []byte) []byte {
-	b = append(b, '{')
-	start := len(b)
-	field := func(name string) {
-		if len(b) > start {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, '"'), name...), '"', ':')
+// textWriter writes a text of a payload in canonical form: fields in fixed order, keys sorted, empty fields omitted.
+type textWriter struct {
+	b     []byte
+	start int
+}
+
+func beginText(b []byte) textWriter { return textWriter{append(b, '{'), len(b) + 1} }
+
+func (w *textWriter) field(name string) {
+	if len(w.b) > w.start {
+		w.b = append(w.b, ',')
 	}
+	w.b = append(append(append(w.b, '"'), name...), '"', ':')
+}
+
+func (w *textWriter) end() []byte { return append(w.b, '}') }
+
+// appendPublic writes what the state machine never reads, and every member may.
+func (s Spec) appendPublic(b []byte) []byte {
+	w := beginText(b)
 	if s.Indices.Len() > 0 {
-		field("indices")
-		b = appendString(b, s.Indices.String())
+		w.field("indices")
+		w.b = appendString(w.b, s.Indices.String())
 	}
 	if len(s.Labels) > 0 {
-		field("labels")
-		b = appendMap(b, s.Labels)
-	}
-	if s.Name != "" {
-		field("name")
-		b = appendString(b, s.Name)
-	}
-	if len(s.Command) > 0 {
-		field("command")
-		b = appendStrings(b, s.Command)
+		w.field("labels")
+		w.b = appendMap(w.b, s.Labels)
 	}
 	if s.Image != "" {
-		field("image")
-		b = appendString(b, s.Image)
-	}
-	if len(s.Env) > 0 {
-		field("env")
-		b = appendMap(b, s.Env)
+		w.field("image")
+		w.b = appendString(w.b, s.Image)
 	}
 	if s.Network {
-		field("network")
-		b = append(b, "true"...)
+		w.field("network")
+		w.b = append(w.b, "true"...)
 	}
-	return append(b, '}')
+	return w.end()
+}
+
+// appendSealed writes what only the owner and the sites that run the job may read.
+func (s Spec) appendSealed(b []byte) []byte {
+	w := beginText(b)
+	if s.Name != "" {
+		w.field("name")
+		w.b = appendString(w.b, s.Name)
+	}
+	if len(s.Command) > 0 {
+		w.field("command")
+		w.b = appendStrings(w.b, s.Command)
+	}
+	if len(s.Env) > 0 {
+		w.field("env")
+		w.b = appendMap(w.b, s.Env)
+	}
+	return w.end()
 }

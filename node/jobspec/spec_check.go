@@ -109,17 +109,23 @@ func (p *specParser) checkIndices() error {
 // its source ("\u0001" for one byte is the worst case, and only if the source did not escape it), so
 // most specs need not be encoded for this.
 func (p *specParser) checkSize() error {
-	if len(p.src) <= command.MaxPayload/6 {
+	if len(p.src) <= maxTexts/6 {
 		return nil
 	}
 	return p.spec.CheckSize()
 }
 
+// maxTexts bounds both texts of a payload: SealedBytes is what sealing adds.
+const (
+	SealedBytes = 65
+	maxTexts    = command.MaxPayload - SealedBytes
+)
+
 // CheckSize refuses a spec whose payload would be too large; the error is a *SpecError.
 func (s Spec) CheckSize() error {
-	if n := len(s.appendPayload(nil)); n > command.MaxPayload {
+	if n := len(s.appendSealed(s.appendPublic(nil))); n > maxTexts {
 		return &SpecError{Field: "body", Reason: fmt.Sprintf("command, env, labels, indices, image and name "+
-			"take %d bytes together; at most %d: put large data into a file", n, command.MaxPayload)}
+			"take %d bytes together; at most %d: put large data into a file", n, maxTexts)}
 	}
 	return nil
 }

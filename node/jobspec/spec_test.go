@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -196,35 +197,72 @@ func TestSpecMemoryRoundsUp(t *testing.T) {
 	}
 }
 
+// plain seals nothing.
+type plain struct{}
+
+func (plain) Seal(public, text []byte) []byte {
+	return bytes.Join([][]byte{public, text}, []byte{1})
+}
+
+func (plain) Open(payload []byte) (public, text []byte, err error) {
+	public, text, _ = bytes.Cut(payload, []byte{1})
+	return public, text, nil
+}
+
+// Who may not read the sealed text learns nothing of command, environment and name.
+func TestSpecForEverybody(t *testing.T) {
+	spec, err := ParseSpec([]byte(fullSpec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	js := spec.JobSpec("a", 42, 1000, plain{})
+	js.Payload, _, _ = bytes.Cut(js.Payload, []byte{1})
+	back, err := SpecOf(js, plain{})
+	if err != nil || back.Name != "" || back.Command != nil || back.Env != nil {
+		t.Errorf("everybody reads %+v, %v", back, err)
+	}
+	if back.Image != spec.Image || !reflect.DeepEqual(back.Labels, spec.Labels) || back.Count != spec.Count {
+		t.Errorf("everybody reads only %+v", back)
+	}
+}
+
 func TestSpecOverTheWire(t *testing.T) {
 	spec, err := ParseSpec([]byte(fullSpec))
 	if err != nil {
 		t.Fatal(err)
 	}
-	js := spec.JobSpec("a", 42, 1000)
+	js := spec.JobSpec("a", 42, 1000, plain{})
 	if js.Num != 42 || js.CreatedMs != 1000 || js.Need.MilliCPU != 2000 || js.TimeoutMs != 3600_000 {
 		t.Errorf("JobSpec = %+v", js)
 	}
-	const payload = `{"labels":{"k/x":"","team":"a"},"name":"render","command":["sh","-c","echo \"hi\" é\u000a"],` +
-		`"image":"img:1","env":{"A":"1","B":"x=y"},"network":true}`
+	const payload = `{"labels":{"k/x":"","team":"a"},"image":"img:1","network":true}` + "\x01" +
+		`{"name":"render","command":["sh","-c","echo \"hi\" é\u000a"],"env":{"A":"1","B":"x=y"}}`
 	if string(js.Payload) != payload {
 		t.Errorf("payload\n got %s\nwant %s", js.Payload, payload)
 	}
-	back, err := SpecOf(js)
+	back, err := SpecOf(js, plain{})
 	if err != nil || !reflect.DeepEqual(back, spec) {
 		t.Errorf("SpecOf = %+v, %v\nwant %+v", back, err, spec)
 	}
+	for _, mixed := range []string{
+		`{"command":["a"]}` + "\x01{}", "{}\x01" + `{"command":["a"],"image":"x"}`, "{}\x01" + `{"count":3}`, "{}\x01[]",
+	} {
+		js.Payload = []byte(mixed)
+		if back, err := SpecOf(js, plain{}); err == nil {
+			t.Errorf("%q is read as %+v", mixed, back)
+		}
+	}
 	js.Payload = []byte(`{"name"`)
-	if _, err := SpecOf(js); err == nil {
+	if _, err := SpecOf(js, plain{}); err == nil {
 		t.Error("SpecOf accepted a broken payload")
 	}
 }
 
 func TestMatchLabels(t *testing.T) {
 	spec := DefaultSpec()
-	bare := spec.JobSpec("a", 1, 0).Payload
+	bare := spec.JobSpec("a", 1, 0, plain{}).Payload
 	spec.Labels = map[string]string{"a": "1", "b": `x"y`}
-	payload := spec.JobSpec("a", 1, 0).Payload
+	payload := spec.JobSpec("a", 1, 0, plain{}).Payload
 	for _, c := range []struct {
 		payload []byte
 		want    map[string]string
@@ -270,11 +308,11 @@ func FuzzParseSpec(f *testing.F) {
 		if !json.Valid(data) {
 			t.Fatalf("accepted what is not JSON: %q", data)
 		}
-		js := spec.JobSpec("a", 7, 1)
+		js := spec.JobSpec("a", 7, 1, plain{})
 		if err := js.Validate(); err != nil {
 			t.Fatalf("the state refuses an accepted job: %v", err)
 		}
-		back, err := SpecOf(js)
+		back, err := SpecOf(js, plain{})
 		if err != nil || back.Meaning() != spec.Meaning() {
 			t.Fatalf("from the state: %+v, %v; want %+v", back, err, spec)
 		}

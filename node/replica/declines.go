@@ -31,7 +31,8 @@ func (d *declines) handleEvent(e *fsm.Event) {
 	switch {
 	case e.Kind == fsm.EventJobEnded:
 		delete(d.by, e.Job)
-	case e.Kind == fsm.EventTaskRequeued && e.End == fsm.EndDeclined && e.Site != "" && e.Reason != "":
+	case e.Kind == fsm.EventTaskRequeued && (e.End == fsm.EndDeclined || e.End == fsm.EndUnopened) &&
+		e.Site != "" && e.Reason != "":
 		d.add(e.Job, node.Declined{Site: e.Site, Reason: e.Reason})
 	}
 }

@@ -180,7 +180,17 @@ func (s *siteShell) endTurn() {
 		s.dirty = false
 		o := s.driver.Settle(&s.p.view)
 		s.proposed = s.allowedCommands(s.proposed, o.Propose)
+		s.ask(o.Asks)
 		s.start(o.Starts)
+	}
+}
+
+// ask has the owners of what is assigned here give their keys, at once. They cost no time.
+func (s *siteShell) ask(asks []core.KeyAsk) {
+	for _, a := range asks {
+		owner := s.p.view.shells[a.Owner]
+		s.driver.Answered(a.Owner, owner.driver.Keys(s.name, a.Attempts, &s.p.view), &s.p.view)
+		s.dirty = true
 	}
 }
 

@@ -23,10 +23,11 @@ const (
 	DeclinedGone                        // the machine is there no more
 	DeclinedClosed                      // the site leaves, its disk is full, or its state is unsure
 	DeclinedTrouble                     // the handler's own: it could not start anything
+	DeclinedSealed                      // its owner gave no key, or could not be asked for it
 	declineClasses
 )
 
-var declineNames = [declineClasses]string{"busy", "unfit", "unbound", "late", "gone", "closed", "trouble"}
+var declineNames = [declineClasses]string{"busy", "unfit", "unbound", "late", "gone", "closed", "trouble", "sealed"}
 
 // Soon reports whether the site may have room for such a task in a moment.
 func (d DeclineClass) Soon() bool {

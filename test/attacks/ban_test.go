@@ -26,7 +26,7 @@ func TestBannedSite(t *testing.T) {
 	var open []intruder.Conn
 	for _, s := range shared.Sites {
 		for _, k := range []relay.Kind{
-			relay.KindForward, relay.KindJoin, relay.KindCompare, relay.KindHTTP,
+			relay.KindForward, relay.KindJoin, relay.KindCompare, relay.KindHTTP, relay.KindKeys,
 			relay.KindEnroll,
 		} {
 			conn, err := who.Dial(within(t), peerOf(t, s), k)

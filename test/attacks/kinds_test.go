@@ -12,7 +12,7 @@ import (
 // kinds are all but that of those who want to be members.
 var kinds = map[string]relay.Kind{
 	"raft": relay.KindRaft, "forward": relay.KindForward, "join": relay.KindJoin, "feed": relay.KindFeed,
-	"compare": relay.KindCompare, "http": relay.KindHTTP,
+	"compare": relay.KindCompare, "http": relay.KindHTTP, "keys": relay.KindKeys,
 }
 
 // TestStrangersOpenNoConnection: who has no key of a member is refused on every kind, at every broker, whatever name it

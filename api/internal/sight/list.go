@@ -21,11 +21,12 @@ func (j *Rule) Job(ctx context.Context, id command.JobID) (node.Job, error) {
 	if sight == node.SeesNothing {
 		return node.Job{}, j.notOwner(id, sight)
 	}
-	return j.shown(job, sight), nil
+	return j.shown(ctx, job, sight), nil
 }
 
-// shown leaves of a job what is to be seen, and says whose it is.
-func (j *Rule) shown(job node.Job, sight node.Sight) node.Job {
+// shown leaves of a job what is to be seen, and says whose it is. To another site's broker this site's jobs are sealed,
+// as they are in its own state.
+func (j *Rule) shown(ctx context.Context, job node.Job, sight node.Sight) node.Job {
 	if sight == node.SeesAll {
 		job.User = j.Whose(job.ID)
 		return job
@@ -33,6 +34,7 @@ func (j *Rule) shown(job node.Job, sight node.Sight) node.Job {
 	spec := jobspec.DefaultSpec()
 	spec.Count, spec.Resources, spec.Network = job.Spec.Count, job.Spec.Resources, job.Spec.Network
 	job.Spec, job.Outline = spec, true
+	job.Sealed = job.Sealed || node.AskerOf(ctx).Site != ""
 	return job
 }
 
@@ -56,7 +58,7 @@ func (j *Rule) Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error) 
 		for i := range page.Items {
 			id := page.Items[i].ID
 			if sight := j.sees(ctx, id); sight >= least && (q.User == "" || q.User == j.broker.UserOf(id.Num)) {
-				out.Items = append(out.Items, j.shown(page.Items[i], sight))
+				out.Items = append(out.Items, j.shown(ctx, page.Items[i], sight))
 			}
 		}
 		out.Next, q.Cursor = page.Next, page.Next

@@ -148,7 +148,7 @@ func (rd *Reader) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (own
 		}
 		page.rest = rest
 		for i := range got {
-			if !q.Matches(got[i].Spec.Payload) {
+			if !q.Matches(got[i].Spec.Payload, rd.sealer) {
 				continue
 			}
 			size += len(got[i].Spec.Payload)
@@ -156,7 +156,7 @@ func (rd *Reader) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (own
 				page.rest = page.jobs[n-1].place
 				return page, nil
 			}
-			page.jobs = append(page.jobs, listed{got[i].View(rd.site), got[i].Spec.Num})
+			page.jobs = append(page.jobs, listed{got[i].View(rd.site, rd.sealer), got[i].Spec.Num})
 		}
 		if page.rest == 0 || len(page.jobs) == q.Limit {
 			break
@@ -169,14 +169,14 @@ func (rd *Reader) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (own
 // published since own was read, or is not known to be published yet.
 func (rd *Reader) federationPage(q node.JobQuery, cur cursor, own *ownPage) (page []listed, next uint64) {
 	f := fsm.JobFilter{Owner: q.Site, State: q.State}
-	if len(q.Labels) > 0 || q.Name != "" {
-		f.Match = q.Matches
+	if len(q.Labels) > 0 {
+		f.Match = q.MatchesPublic
+	}
+	if q.Name != "" {
+		return rd.namedPage(q, f, cur, own)
 	}
 	rd.replica.View(func(s *fsm.State) {
-		own.jobs = slices.DeleteFunc(own.jobs, func(l listed) bool {
-			_, known := s.Job(l.ID)
-			return known
-		})
+		own.dropPublished(s)
 		if cur.fedDone {
 			return
 		}
@@ -187,6 +187,48 @@ func (rd *Reader) federationPage(q node.JobQuery, cur cursor, own *ownPage) (pag
 		}
 	})
 	return page, next
+}
+
+const (
+	// namedLook is how many jobs are copied at a time to look for a name, namedLooks bounds such looks of one page.
+	namedLook, namedLooks = 1000, 20
+)
+
+// namedPage is federationPage for a name, which is sealed: this site's jobs only are opened, beside the state, so that
+// the state does not wait for it.
+func (rd *Reader) namedPage(q node.JobQuery, f fsm.JobFilter, cur cursor, own *ownPage) (page []listed, next uint64) {
+	rd.replica.View(func(s *fsm.State) { own.dropPublished(s) })
+	if cur.fedDone || q.Site != "" && q.Site != rd.site {
+		return nil, 0
+	}
+	f.Owner, next = rd.site, cur.seq
+	size := 0
+	for range namedLooks {
+		var views []fsm.JobView
+		rd.replica.View(func(s *fsm.State) { views, next = s.Jobs(f, next, namedLook) })
+		for i := range views {
+			if !q.Matches(views[i].Spec.Payload, rd.sealer) {
+				continue
+			}
+			size += len(views[i].Spec.Payload)
+			if n := len(page); n > 0 && (n == q.Limit || size > fsm.MaxPageBytes) {
+				return page, page[n-1].place
+			}
+			rd.replica.View(func(*fsm.State) { page = append(page, listed{rd.jobOf(&views[i]), views[i].Seq}) })
+		}
+		if next == 0 {
+			break
+		}
+	}
+	return page, next
+}
+
+// dropPublished leaves out what the state knows by now.
+func (p *ownPage) dropPublished(s *fsm.State) {
+	p.jobs = slices.DeleteFunc(p.jobs, func(l listed) bool {
+		_, known := s.Job(l.ID)
+		return known
+	})
 }
 
 // merge takes the newest of both lists, until one of them ends here but goes on

@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/own"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // newReader returns the reader of site a, whose core has jobs at home and on their way, and
@@ -37,12 +38,12 @@ func newReader(t *testing.T, home, pending, published []command.JobSpec) *Reader
 	if err = j.Commit(writes); err != nil {
 		t.Fatal(err)
 	}
-	c := core.New("a", node.DefaultExposure())
+	c := core.New(sealer, node.DefaultExposure())
 	if err = c.Recover(j, nil, &core.Effects{}); err != nil {
 		t.Fatal(err)
 	}
 	return New(Sources{
-		Site: "a", Replica: stateWith(t, published),
+		Site: "a", Sealer: sealer, Replica: stateWith(t, published),
 		Query: func(_ context.Context, f func(*core.Core)) error {
 			f(c)
 			return nil
@@ -74,11 +75,14 @@ func stateWith(t *testing.T, published []command.JobSpec) *replica.Replica {
 	return state
 }
 
+// sealer is site a's.
+var sealer = seal.New(seal.Secret{7}, seal.Whose{Federation: [16]byte{9}, Site: "a"})
+
 // specOf is a job of one task.
 func specOf(num uint64, name string) command.JobSpec {
 	return command.JobSpec{
 		Num: num, CreatedMs: int64(num), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000},
-		Payload: []byte(`{"name":"` + name + `"}`),
+		Payload: sealer.Seal([]byte("{}"), []byte(`{"name":"`+name+`"}`)),
 	}
 }
 

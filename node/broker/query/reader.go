@@ -16,12 +16,15 @@ import (
 	"github.com/cloudshare/cloudshare/node/estimate"
 	"github.com/cloudshare/cloudshare/node/plausible"
 	"github.com/cloudshare/cloudshare/node/replica"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // Sources are what a reader reads.
 type Sources struct {
-	Site     string
-	Replica  *replica.Replica
+	Site    string
+	Replica *replica.Replica
+	// Sealer opens what this site has submitted.
+	Sealer   *seal.Sealer
 	Log      coord.Log
 	Handlers []executor.Handler
 	// Query runs f on the goroutine that owns the broker's core, and waits for it.
@@ -45,6 +48,7 @@ type Sources struct {
 type Reader struct {
 	site      string
 	replica   *replica.Replica
+	sealer    *seal.Sealer
 	log       coord.Log
 	handlers  []executor.Handler
 	query     func(context.Context, func(*core.Core)) error
@@ -60,7 +64,8 @@ type Reader struct {
 // New returns the reader of a broker.
 func New(s Sources) *Reader {
 	return &Reader{
-		site: s.Site, replica: s.Replica, log: s.Log, handlers: s.Handlers, query: s.Query, progress: s.Progress,
+		site: s.Site, replica: s.Replica, sealer: s.Sealer, log: s.Log, handlers: s.Handlers, query: s.Query,
+		progress:  s.Progress,
 		estimates: s.Estimates, plausible: s.Plausible,
 		ctx: s.Ctx, current: s.Current, freshness: s.Freshness, full: s.Full,
 	}

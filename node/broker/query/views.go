@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -10,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/core/own"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // Job returns a job that the federation knows, or that runs at home here.
@@ -27,7 +29,7 @@ func (rd *Reader) Job(ctx context.Context, id command.JobID) (node.Job, error) {
 			return node.Job{}, err
 		}
 		if found {
-			return r.View(rd.site), nil
+			return r.View(rd.site, rd.sealer), nil
 		}
 	}
 	return node.Job{}, rd.missingJob(id)
@@ -45,12 +47,9 @@ func (rd *Reader) federationJob(id command.JobID) (j node.Job, ok bool) {
 
 // jobOf translates a view. REQUIRES: called inside Replica.View.
 func (rd *Reader) jobOf(v *fsm.JobView) node.Job {
-	spec, err := jobspec.SpecOf(v.Spec)
-	if err != nil {
-		spec = jobspec.Spec{Name: "unreadable: " + err.Error()}
-	}
+	spec, sealed := rd.specOf(&v.Spec, v.ID.Site)
 	j := node.Job{
-		ID: v.ID, Spec: spec, State: v.State.String(), Reason: v.Reason,
+		ID: v.ID, Spec: spec, Sealed: sealed, State: v.State.String(), Reason: v.Reason,
 		Durability: node.DurableFederation, Counts: node.CountsOf(v.Counts),
 		SubmittedAt: time.UnixMilli(v.Spec.CreatedMs),
 	}
@@ -87,7 +86,7 @@ func (rd *Reader) JobFacts(ctx context.Context, ids []command.JobID) map[command
 	rd.replica.View(func(s *fsm.State) {
 		for _, id := range ids {
 			if v, ok := s.Job(id); ok {
-				out[id] = factsOf(v.Spec)
+				out[id] = rd.factsOf(&v.Spec, id.Site)
 			} else if id.Site == rd.site {
 				own = append(own, id.Num)
 			}
@@ -106,17 +105,32 @@ func (rd *Reader) JobFacts(ctx context.Context, ids []command.JobID) map[command
 	})
 	if err == nil {
 		for i := range specs {
-			out[command.JobID{Site: rd.site, Num: specs[i].Num}] = factsOf(specs[i])
+			out[command.JobID{Site: rd.site, Num: specs[i].Num}] = rd.factsOf(&specs[i], rd.site)
 		}
 	}
 	return out
 }
 
-func factsOf(js command.JobSpec) node.JobFacts {
-	spec, err := jobspec.SpecOf(js)
-	if err != nil {
-		return node.JobFacts{SubmittedAt: time.UnixMilli(js.CreatedMs)}
+// specOf returns what this broker can read of a job; sealed: it cannot read all of it, because it is another site's, or
+// was sealed with a secret that is lost.
+func (rd *Reader) specOf(js *command.JobSpec, owner string) (spec jobspec.Spec, sealed bool) {
+	var by jobspec.Opener = rd.sealer
+	if owner != rd.site {
+		by, sealed = seal.Outsider{}, true
 	}
+	spec, err := jobspec.SpecOf(*js, by)
+	if errors.Is(err, seal.ErrOtherSecret) {
+		sealed = true
+		spec, err = jobspec.SpecOf(*js, seal.Outsider{})
+	}
+	if err != nil {
+		spec = jobspec.Spec{Name: "unreadable: " + err.Error()}
+	}
+	return spec, sealed
+}
+
+func (rd *Reader) factsOf(js *command.JobSpec, owner string) node.JobFacts {
+	spec, _ := rd.specOf(js, owner)
 	return node.JobFacts{Name: spec.Name, Labels: spec.Labels, SubmittedAt: time.UnixMilli(js.CreatedMs)}
 }
 

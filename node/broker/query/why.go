@@ -73,7 +73,7 @@ func (rd *Reader) DryRun(ctx context.Context, req node.Request) (node.Why, error
 		return node.Why{}, fmt.Errorf("ask about a job: %w", full)
 	}
 	fresh := rd.freshness() // before the state is read
-	js := req.Spec.JobSpec(rd.site, 1, time.Now().UnixMilli())
+	js := req.Spec.JobSpec(rd.site, 1, time.Now().UnixMilli(), rd.sealer)
 	var home core.Outlook
 	err := rd.query(ctx, func(c *core.Core) { home = c.Outlook(&js) })
 	if err != nil {

@@ -52,6 +52,8 @@ type Config struct {
 	Net *relay.Network
 	// Enroll answers those who are no members yet (relay.KindEnroll); nil: nobody does.
 	Enroll func(conn net.Conn, p relay.Preamble)
+	// Keys answers members that run this site's jobs (relay.KindKeys); nil: nobody does.
+	Keys func(conn net.Conn, p relay.Preamble)
 }
 
 // Hooks observe; each may be nil, must not block, and may be called from any

@@ -14,6 +14,15 @@ func (m *Member) HTTP() net.Listener { return m.http }
 // DialHTTP connects to the HTTP of another site's broker, at its peer address; ctx bounds that. It is an error if
 // anybody but the site that is meant answers there.
 func (m *Member) DialHTTP(ctx context.Context, site, addr string) (net.Conn, error) {
+	return m.dial(ctx, site, addr, relay.KindHTTP)
+}
+
+// DialKeys is DialHTTP for questions about keys (package askkeys).
+func (m *Member) DialKeys(ctx context.Context, site, addr string) (net.Conn, error) {
+	return m.dial(ctx, site, addr, relay.KindKeys)
+}
+
+func (m *Member) dial(ctx context.Context, site, addr string, k relay.Kind) (net.Conn, error) {
 	d := relay.Dialer{Net: m.cfg.Net, Site: m.cfg.Site}
-	return d.Dial(ctx, relay.Peer{Site: site, Addr: addr}, relay.KindHTTP, m.lineage)
+	return d.Dial(ctx, relay.Peer{Site: site, Addr: addr}, k, m.lineage)
 }

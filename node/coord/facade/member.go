@@ -169,6 +169,9 @@ func (m *Member) Listen(handshake time.Duration) error {
 		if m.cfg.Enroll != nil {
 			m.Mux.Handle(relay.KindEnroll, m.cfg.Enroll)
 		}
+		if m.cfg.Keys != nil {
+			m.Mux.Handle(relay.KindKeys, m.cfg.Keys)
+		}
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func boundsOf(k Kind) bounds {
 		return bounds{site: 512, total: 2048, stays: true}
 	case KindFeed:
 		return bounds{site: 2, total: 512, listens: true}
-	case KindForward, KindCompare:
+	case KindForward, KindCompare, KindKeys:
 	}
 	return bounds{site: 4, total: maxGreeted}
 }

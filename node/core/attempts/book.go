@@ -26,9 +26,9 @@ type Book struct {
 	byID map[executor.ID]*Attempt
 }
 
-// NewBook returns a site's book without attempts.
-func NewBook(site string, now *turn.Clock, m *machines.Set) Book {
-	return Book{site: site, now: now, machines: m, byID: map[executor.ID]*Attempt{}}
+// NewBook returns a site's book without attempts; open reads payloads.
+func NewBook(site string, now *turn.Clock, m *machines.Set, open Open) Book {
+	return Book{Memory: Memory{open: open}, site: site, now: now, machines: m, byID: map[executor.ID]*Attempt{}}
 }
 
 // Find returns an attempt, nil if it is not known here or settled.
@@ -46,7 +46,7 @@ func (b *Book) TaskOf(rec Record, owner string, timeoutMs int64, payload []byte)
 		ID: rec.ID, Owner: owner, Site: b.site, Machine: rec.Machine, Need: rec.Need,
 		Timeout: time.Duration(timeoutMs) * time.Millisecond,
 	}
-	spec, err := b.specOf(payload)
+	spec, err := b.specOf(owner, payload)
 	if err != nil {
 		return task, fmt.Errorf("unreadable job: %w", err)
 	}

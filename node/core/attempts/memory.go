@@ -11,12 +11,17 @@ import (
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
+// Open reads both texts of a site's payload.
+type Open func(owner string, payload []byte) (public, text []byte, err error)
+
 // Memory is what was last made of a job: its attempts come in rows, and each has
 // the job's name made and read and its payload parsed, several times.
 type Memory struct {
+	open Open
 	id   command.JobID
 	name string // of id, "" = none yet
-	// spec is what payload says; nil = none yet.
+	// spec is what payload says, of that owner; nil = none yet.
+	owner   string
 	payload []byte
 	spec    jobspec.Spec
 }
@@ -55,14 +60,18 @@ func (m *Memory) Parse(name string) (command.JobID, error) {
 	return id, err
 }
 
-// specOf returns what a payload says: a copy, the caller's to keep.
-func (m *Memory) specOf(payload []byte) (jobspec.Spec, error) {
-	if m.payload == nil || !bytes.Equal(m.payload, payload) {
-		spec, err := jobspec.ReadPayload(payload)
+// specOf returns what a payload of an owner says: a copy, the caller's to keep.
+func (m *Memory) specOf(owner string, payload []byte) (jobspec.Spec, error) {
+	if m.payload == nil || m.owner != owner || !bytes.Equal(m.payload, payload) {
+		public, text, err := m.open(owner, payload)
 		if err != nil {
 			return jobspec.Spec{}, err
 		}
-		m.payload, m.spec = payload, spec
+		spec, err := jobspec.ReadTexts(public, text)
+		if err != nil {
+			return jobspec.Spec{}, err
+		}
+		m.owner, m.payload, m.spec = owner, payload, spec
 	}
 	spec := m.spec
 	spec.Command, spec.Env = slices.Clone(spec.Command), maps.Clone(spec.Env)

@@ -7,6 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // What is remembered of the last job is never given for another one.
@@ -34,24 +35,25 @@ func TestMemoryIsOfTheLastJobOnly(t *testing.T) {
 
 // Tasks of one payload have commands and environments of their own.
 func TestMemoryGivesCopies(t *testing.T) {
+	sealer := seal.New(seal.Secret{7}, seal.Whose{Site: "a"})
 	payloadOf := func(command string) []byte {
 		spec := jobspec.DefaultSpec()
 		spec.Command, spec.Env = []string{command}, map[string]string{"COLOR": command}
-		return spec.JobSpec("a", 1, 0).Payload
+		return spec.JobSpec("a", 1, 0, sealer).Payload
 	}
-	var m Memory
+	m := Memory{open: func(_ string, payload []byte) (public, text []byte, err error) { return sealer.Open(payload) }}
 	for range 2 {
 		for _, command := range []string{"one", "one", "two"} {
-			spec, err := m.specOf(payloadOf(command))
+			spec, err := m.specOf("a", payloadOf(command))
 			if err != nil || spec.Command[0] != command || spec.Env["COLOR"] != command {
 				t.Fatalf("%s is read as %+v: %v", command, spec, err)
 			}
 			spec.Command[0], spec.Env["COLOR"] = "changed", "changed"
 		}
-		if _, err := m.specOf([]byte("{")); err == nil {
+		if _, err := m.specOf("a", []byte("{")); err == nil {
 			t.Error("half a payload is read")
 		}
-		if _, err := m.specOf(nil); err == nil {
+		if _, err := m.specOf("a", nil); err == nil {
 			t.Error("no payload is read")
 		}
 	}

@@ -31,7 +31,7 @@ func restart(t *testing.T, j *record.Journal) *Book {
 	now := &turn.Clock{}
 	out := turn.NewOutbox("a")
 	set := machines.NewSet(node.DefaultExposure(), now, trouble.NewTroubles())
-	runs, rows := attempts.NewBook("a", now, &set), usage.NewBook(&out, now)
+	runs, rows := attempts.NewBook("a", now, &set, nil), usage.NewBook(&out, now)
 	b := NewBook(Site{Name: "a", Now: now, Machines: &set, Attempts: &runs, Usage: &rows, Tallies: trouble.NewTallies()})
 	if err := b.Recover(j); err != nil {
 		t.Fatal(err)

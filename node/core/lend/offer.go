@@ -60,6 +60,10 @@ func (b *Book) Replacement(incarnation uint64, soon bool) (replacement *command.
 	return replacement
 }
 
+// Owe has a new offer made with the next RepeatOwed, though it says nothing new: it lifts the bars of what was
+// declined.
+func (b *Book) Owe() { b.owed = true }
+
 // RepeatOwed has a new offer made for assignments that were declined for lack of room.
 func (b *Book) RepeatOwed() { b.repeat = b.owed }
 

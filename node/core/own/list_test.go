@@ -18,6 +18,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/usage"
 	"github.com/cloudshare/cloudshare/node/journal"
 	"github.com/cloudshare/cloudshare/node/record"
+	"github.com/cloudshare/cloudshare/node/seal"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
 
@@ -75,7 +76,7 @@ func jobsOf(t *testing.T, m memory) *Jobs {
 	t.Helper()
 	now, out, k := &turn.Clock{}, turn.NewOutbox("a"), keys.NewBook()
 	set := machines.NewSet(node.DefaultExposure(), now, trouble.NewTroubles())
-	runs, rows, l := attempts.NewBook("a", now, &set), usage.NewBook(&out, now), lend.NewBook(&out, &set)
+	runs, rows, l := attempts.NewBook("a", now, &set, nil), usage.NewBook(&out, now), lend.NewBook(&out, &set)
 	h := homejobs.NewBook(homejobs.Site{
 		Name: "a", Now: now, Machines: &set, Attempts: &runs, Usage: &rows,
 		Tallies: trouble.NewTallies(),
@@ -111,7 +112,7 @@ func TestAListCostsTheCoreLittle(t *testing.T) {
 	if len(got) != jobs || rest != 0 {
 		t.Fatalf("what has ended and was listed before is looked at again: %d jobs, the rest below %d", len(got), rest)
 	}
-	v := got[0].View("a")
+	v := got[0].View("a", seal.Outsider{})
 	if v.ID.Num != jobs || v.State != "succeeded" || v.Counts["succeeded"] != tasks ||
 		v.StartedAt != unixMs(1000) || v.EndedAt != unixMs(9000+tasks-1) {
 		t.Errorf("shown as %+v", v)

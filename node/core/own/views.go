@@ -9,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
 	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // Record is what the core copies of a job that only this broker knows: at
@@ -44,9 +45,9 @@ func (o *Jobs) Record(num uint64) (r Record, steps int, ok bool) {
 	return r, 0, false
 }
 
-// View shows the job of a site.
-func (r *Record) View(site string) node.Job {
-	spec, err := jobspec.SpecOf(r.Spec)
+// View shows the job of a site, as far as by may read it.
+func (r *Record) View(site string, by jobspec.Opener) node.Job {
+	spec, err := jobspec.SpecOf(r.Spec, by)
 	if err != nil {
 		spec = jobspec.Spec{Name: "unreadable: " + err.Error()}
 	}
@@ -58,13 +59,13 @@ func (r *Record) View(site string) node.Job {
 	}
 }
 
-// Job shows a job that only this broker knows.
+// Job shows a job that only this broker knows, as everybody may read it.
 func (o *Jobs) Job(num uint64) (node.Job, bool) {
 	r, _, ok := o.Record(num)
 	if !ok {
 		return node.Job{}, false
 	}
-	return r.View(o.site), true
+	return r.View(o.site, seal.Outsider{}), true
 }
 
 // pendingReason returns why a job on its way is not in the queue.

@@ -27,6 +27,15 @@ type Effects struct {
 	// Register, if set, presents this broker again: it was declared lost.
 	Register *Registration
 	Demand   *executor.Demand // nil: as before
+	// Asks are for the brokers of other sites; each is answered once, if only with an error.
+	Asks []KeyAsk
+}
+
+// KeyAsk asks an owner for the keys of attempts that are assigned here, by the state as of an entry.
+type KeyAsk struct {
+	Owner    string
+	Index    uint64
+	Attempts []command.AttemptRef
 }
 
 // HandlerID names an attempt and the handler that has it.
@@ -68,6 +77,6 @@ func (fx *Effects) Reply(reply func(node.Answer), a node.Answer) {
 func (fx *Effects) Clear() {
 	*fx = Effects{
 		Writes: fx.Writes[:0], Starts: fx.Starts[:0], Stops: fx.Stops[:0], Forgets: fx.Forgets[:0],
-		Propose: fx.Propose, Replies: fx.Replies[:0],
+		Propose: fx.Propose, Replies: fx.Replies[:0], Asks: fx.Asks[:0],
 	}
 }

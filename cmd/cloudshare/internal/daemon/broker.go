@@ -50,6 +50,7 @@ type brokerParts struct {
 	// endContacts ends the checks of other sites' addresses and waits for that.
 	endContacts func()
 	endRefresh  func() // ends the questions about who the members are, likewise
+	endKeys     func() // ends what is kept to ask other sites for keys
 	version     string // of the program
 }
 
@@ -129,7 +130,13 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
+	if err = keepSecret(cfg.DataDir, p.journal); err != nil {
+		return err
+	}
+	ask, endKeys := askKeys(p.log.DialKeys)
+	p.endKeys = endKeys
 	p.broker, err = broker.New(broker.Config{
+		AskKeys:    ask,
 		UserLimits: limits, UserHalfLife: cfg.UserHalfLife,
 		Site: cfg.Site, Node: key.Public().Node(), Version: p.version,
 		Exposure: exposure, KillGrace: cfg.Timing().Grace,
@@ -237,6 +244,9 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	default:
 		errs = append(errs, closeHandlers(p.handlers))
 	}
+	if p.endKeys != nil { // after the broker
+		p.endKeys()
+	}
 	if p.outputs != nil { // after the handlers
 		errs = append(errs, p.outputs.Close())
 	}
@@ -268,7 +278,7 @@ func memberConfig(cfg config.Config, dir string, m *siteMember, replica *replica
 		Listen: cfg.Peer, Advertise: cfg.Advertised(cfg.Peer),
 		Machine: replica, Logger: m.log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
 		Proofs: filepath.Join(cfg.DataDir, config.EvidenceDir),
-		Net:    m.Net, Enroll: m.serveEnroll,
+		Net:    m.Net, Enroll: m.serveEnroll, Keys: m.serveKeys,
 	}
 	if m.history != nil {
 		c.Keep = m.history.Statements

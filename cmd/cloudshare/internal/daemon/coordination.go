@@ -23,6 +23,8 @@ type orderedLog interface {
 	// HTTP brings the connections of other sites' brokers, and DialHTTP opens one to theirs.
 	HTTP() net.Listener
 	DialHTTP(ctx context.Context, site, addr string) (net.Conn, error)
+	// DialKeys opens a connection to the broker of another site that gives keys.
+	DialKeys(ctx context.Context, site, addr string) (net.Conn, error)
 }
 
 // openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the

@@ -15,8 +15,10 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/credentials"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/node/broker"
+	"github.com/cloudshare/cloudshare/node/coord/askkeys"
 	"github.com/cloudshare/cloudshare/node/coord/enroll"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/truststore"
@@ -24,6 +26,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/invitation"
 	"github.com/cloudshare/cloudshare/node/replica"
+	"github.com/cloudshare/cloudshare/node/seal"
 )
 
 // siteMember is who this site is among the members, from before its backend is opened.
@@ -134,6 +137,30 @@ func (m *siteMember) serveEnroll(conn net.Conn, _ relay.Preamble) {
 	if err := enroll.Serve(context.Background(), conn, h); err != nil { // it bounds itself
 		m.log.Debug().Err(err).Msg("a question of somebody who wants to be a member was not answered")
 	}
+}
+
+// serveKeys answers members that run this site's jobs.
+func (m *siteMember) serveKeys(conn net.Conn, p relay.Preamble) {
+	b := m.broker.Load()
+	if b == nil {
+		_ = conn.Close()
+		return
+	}
+	answer := func(ctx context.Context, from string, q askkeys.Question) []seal.Answer {
+		return b.Keys(ctx, from, q.Index, q.Attempts)
+	}
+	s := askkeys.Server{Site: m.cfg.Site, Answer: answer}
+	s.Serve(conn, p)
+}
+
+// askKeys returns how this broker asks others for keys, and what ends the connections that it keeps for that.
+func askKeys(dial func(ctx context.Context, site, addr string) (net.Conn, error)) (broker.AskKeys, func()) {
+	c := &askkeys.Client{Dial: dial}
+	ask := func(ctx context.Context, site, addr string, index uint64, refs []command.AttemptRef,
+	) ([]seal.Answer, error) {
+		return c.Ask(ctx, site, addr, askkeys.Question{Index: index, Attempts: refs})
+	}
+	return ask, c.Close
 }
 
 // host is what the answers need of the broker.

@@ -87,6 +87,9 @@ func showJob(a *cli.App, j wire.Job) error {
 		cli.Row(w, "submitted", j.SubmittedAt)
 		cli.Row(w, "started", j.StartedAt)
 		cli.Row(w, "ended", j.EndedAt)
+		if j.Sealed {
+			cli.Row(w, "sealed", "name, command and environment are shown by the broker of "+j.Site+" alone")
+		}
 		showSpec(w, j.Spec)
 	})
 }

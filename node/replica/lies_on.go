@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/internal/mutate"
 )
@@ -36,12 +35,7 @@ func withoutOthers(entry []byte, leader, victim string) ([]byte, bool) {
 
 // withInventedRun returns a snapshot in which all others owe a leader for what it never ran, with the history as it is.
 func withInventedRun(snapshot []byte, leader string) ([]byte, error) {
-	src := bytes.NewReader(snapshot)
-	chain, err := readChain(src)
-	if err != nil {
-		return nil, err
-	}
-	state, err := fsm.Restore(src)
+	chain, state, err := ReadSnapshot(bytes.NewReader(snapshot))
 	if err != nil {
 		return nil, fmt.Errorf("restore what is to be changed: %w", err)
 	}

@@ -20,9 +20,17 @@ func TestMayOrder(t *testing.T) {
 		term uint64
 		may  bool
 	}{
-		{"b", term, true}, {"b", term + 1, true}, {"a", term + 1, true}, {"a", term + MaxTermStep, true},
-		{"a", term, false}, {"b", term - 1, false}, {"a", 0, false}, {"a", term + MaxTermStep + 1, false},
-		{"a", math.MaxUint64, false}, {"", term, false}, {"nobody", term + 1, false},
+		{"b", term, true},
+		{"b", term + 1, true},
+		{"a", term + 1, true},
+		{"a", term + MaxTermStep, true},
+		{"a", term, false},
+		{"b", term - 1, false},
+		{"a", 0, false},
+		{"a", term + MaxTermStep + 1, false},
+		{"a", math.MaxUint64, false},
+		{"", term, false},
+		{"nobody", term + 1, false},
 	} {
 		key, err := w.s.MayOrder(tt.site, tt.term)
 		if (err == nil) != tt.may || err != nil && !errors.Is(err, ErrOrders) {

@@ -42,7 +42,8 @@ func TestLeadersOwnGoesFirst(t *testing.T) {
 	// second 5 on, level with each other, the one goes first that was ordered first.
 	c := &Case{Cores: []int64{1, 1, 2}, Params: Params(sched.SimplDirect), Seed: 1, Tasks: []Task{
 		{Run: 10, Width: 2, Site: 2, Job: 1, Background: true},
-		{Release: 5, Run: 3, Width: 2, Site: 0, Job: 2}, {Release: 5, Run: 3, Width: 2, Site: 1, Job: 3},
+		{Release: 5, Run: 3, Width: 2, Site: 0, Job: 2},
+		{Release: 5, Run: 3, Width: 2, Site: 1, Job: 3},
 	}}
 	for _, tt := range []struct {
 		leader *HostileLeader

@@ -32,7 +32,8 @@ func rotate(ctx context.Context, p Place, log zerolog.Logger) (znodes int, err e
 	}
 	defer c.close()
 	c.patience = timingOf(LAN).open
-	switch ch, err := c.readCharter(ctx); {
+	ch, err := c.readCharter(ctx)
+	switch {
 	case err != nil:
 		return 0, c.unreachable(p, err)
 	case ch == nil:

@@ -56,8 +56,10 @@ func Verify(ctx context.Context, src *history.Source, o Options) (*Report, error
 	}
 	v := &verifier{
 		Options: o, t: src.Stream(), said: byEntry(own, o.Statements), ever: map[string][]signature.Key{},
-		report: &Report{Refused: map[string]uint64{}, Lost: map[string]uint64{}, Unproven: unproven,
-			Notes: append([]string{}, src.Notes...), Gaps: []Gap{}, Members: []Member{}, Ledger: []Account{}},
+		report: &Report{
+			Refused: map[string]uint64{}, Lost: map[string]uint64{}, Unproven: unproven,
+			Notes: append([]string{}, src.Notes...), Gaps: []Gap{}, Members: []Member{}, Ledger: []Account{},
+		},
 	}
 	if err = v.run(ctx); err != nil {
 		return nil, err
@@ -196,7 +198,7 @@ func (v *verifier) execute(e *entry) error {
 		return fmt.Errorf("entry %d: %w", e.number, err)
 	case err != nil:
 		v.differ(Difference{Kind: Entries, Entry: e.number, What: err.Error()})
-		return nil
+		return nil //nolint:nilerr // it is what was found
 	}
 	v.chain = v.chain.Next(e.sum)
 	v.report.Entries++

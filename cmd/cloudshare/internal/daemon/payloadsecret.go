@@ -21,9 +21,9 @@ func keepSecret(dir string, j *record.Journal) error {
 	path := filepath.Join(dir, config.SecretFile)
 	kept, err := readSecret(path)
 	if errors.Is(err, os.ErrNotExist) {
-		secret, err := j.Secret()
-		if err != nil {
-			return err
+		secret, secretErr := j.Secret()
+		if secretErr != nil {
+			return secretErr
 		}
 		text := armor.Encode(secretPrefix, secret[:]) + "\n"
 		if err = wholefile.Replace(path, []byte(text), 0o600); err != nil {

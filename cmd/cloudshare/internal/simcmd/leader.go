@@ -122,10 +122,10 @@ func measureLeaders(a *cli.App, cmd *cobra.Command, args []string, l leading) er
 	if err != nil {
 		return err
 	}
-	if err := checkSeeds(l.seeds); err != nil {
+	if err = checkSeeds(l.seeds); err != nil {
 		return err
 	}
-	if err := apart(args, outFile{"malformed", l.bad}); err != nil {
+	if err = apart(args, outFile{"malformed", l.bad}); err != nil {
 		return err
 	}
 	s := &l.study

@@ -40,8 +40,8 @@ were ordered, and what members have signed of both. Whoever has it can go throug
 and needs nothing else. The broker may run.
 
 The file begins with the newest state before --from, so it may have entries before that. It holds what the log holds:
-names of sites and machines, and of each job its command line and its environment. Give it only to those who may read
-that. How much a broker keeps says its key history.max_bytes.
+names of sites and machines, and of each job its image, labels, needs and times; names, commands and environments are
+sealed in it. Give it only to those who may read that. How much a broker keeps says its key history.max_bytes.
 
 Exit codes: 0 written, 1 it cannot be read or written, 2 usage, 5 there is a file of that name already.`,
 		RunE: func(cmd *cobra.Command, args []string) error {

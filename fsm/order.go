@@ -12,8 +12,9 @@ import (
 var ErrOrders = errors.New("it may not order this entry")
 
 // MaxTermStep bounds how far the term of an entry is above the one before. Each new leader takes the next one, and
-// some that took theirs order nothing; and whoever may raise it has 2⁵⁴ entries to order before there are none left.
-const MaxTermStep = 1024
+// those whom somebody deposes at once order nothing, many times a second: that takes days to come to this bound. And
+// whoever may raise the term has 2⁴⁴ entries to order before there are none left.
+const MaxTermStep = 1 << 20
 
 // MayOrder returns the key by which a site signs the next entry, if that is of a term in which the site may order it:
 // for logs that keep entries where others than the leader can write (ZooKeeper). The zero key is returned where there

@@ -6,7 +6,10 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-var _ coord.Ordering = (*Replica)(nil)
+var (
+	_ coord.Ordering  = (*Replica)(nil)
+	_ coord.Expecting = (*Replica)(nil)
+)
 
 // MayOrder implements coord.Ordering.
 func (r *Replica) MayOrder(site string, term uint64) (key signature.Key, err error) {

@@ -167,6 +167,25 @@ func (r *Replica) Restore(src io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("restore snapshot: %w", err)
 	}
+	r.replace(chain, state)
+	return nil
+}
+
+// RestoreAt implements coord.Expecting.
+func (r *Replica) RestoreAt(src io.Reader, index uint64) error {
+	chain, state, err := ReadSnapshot(src)
+	if err == nil && state.Index() != index {
+		err = fmt.Errorf("%w: it is of entry %d, not %d", fsm.ErrBadSnapshot, state.Index(), index)
+	}
+	if err != nil {
+		return fmt.Errorf("restore snapshot: %w", err)
+	}
+	r.replace(chain, state)
+	return nil
+}
+
+// replace takes another state.
+func (r *Replica) replace(chain Chain, state *fsm.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state, r.chain = state, chain
@@ -176,7 +195,6 @@ func (r *Replica) Restore(src io.Reader) error {
 	r.told = 0
 	r.tellRoster()
 	r.signal()
-	return nil
 }
 
 // Result implements coord.Machine.

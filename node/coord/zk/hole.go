@@ -24,7 +24,9 @@ import (
 // hole is what this member does not find; the zero value is none.
 type hole struct {
 	why   atomic.Pointer[string] // nil: it finds all
-	looks int                    // of the goroutine that reads the log
+	looks int                    // of the goroutine that reads the log; so are the next two
+	entry uint64                 // at which this member could not open its term
+	since time.Duration          // since when (sinceStart)
 
 	mu   sync.Mutex
 	said relay.Reminder
@@ -47,6 +49,14 @@ func (h *hole) tell(l *Log, err error) {
 		l.log.Warn().Err(err).Msg("somebody else writes or deletes in the tree: it is not believed, and what is missing is written again; " +
 			"if that does not end, change the tree's password")
 	}
+}
+
+// isOld reports whether this member could not open its term at an entry for so long.
+func (h *hole) isOld(entry uint64, after time.Duration) bool {
+	if h.entry != entry {
+		h.entry, h.since = entry, sinceStart()
+	}
+	return sinceStart()-h.since >= after
 }
 
 // close says that this member goes on.

@@ -237,8 +237,9 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 	return nil
 }
 
-// cannotOpen reports whether a term ends before it has begun: its log has a hole, or has entries of later terms. What
-// others have put behind the end of the log goes.
+// cannotOpen reports whether a term ends before it has begun, or does not begin yet: its log has a hole, or has entries
+// of later terms. A hole that no voter can fill is the end of the log: any elector can sign what stands behind one. What
+// others have put behind the end goes.
 func (l *Log) cannotOpen(ctx context.Context, r *leaderTerm, next uint64) (over bool, err error) {
 	if _, err = r.writeFenced(); errors.Is(err, zk.ErrBadVersion) {
 		coord.Signal(l.kick)
@@ -262,8 +263,15 @@ func (l *Log) cannotOpen(ctx context.Context, r *leaderTerm, next uint64) (over 
 			return false, err
 		}
 		l.hole.open(l, l.missing(next, is.found))
-		l.handOver(ctx)
-		return true, l.rest(ctx)
+		if l.group.otherVoterFit(l.cfg.Site) {
+			l.handOver(ctx) // it may have what is missing here
+			return true, l.rest(ctx)
+		}
+		if !l.hole.isOld(next, 2*l.cfg.session()) {
+			return true, l.rest(ctx)
+		}
+		l.log.Warn().Uint64("entry", next).Msg("no voter that is connected has this entry: what stands behind it goes, and its number is given again")
+		l.hole.close()
 	}
 	return false, r.sweep(tree.LogPath, func(name string) bool {
 		n, err := tree.ParseNumber(name)

@@ -86,10 +86,7 @@ var errOrder = errors.New("entries of two logs are mixed")
 // restore replaces the state by a snapshot up to entry n.
 func (m *machine) restore(n uint64, r io.Reader, calls *relay.Calls) error {
 	m.mu.Lock()
-	err := m.m.Restore(r)
-	if err == nil && m.m.Index() != n {
-		err = fmt.Errorf("it is of entry %d, not %d: %w", m.m.Index(), n, errOrder)
-	}
+	err := m.restoreAt(n, r)
 	again := func() {}
 	if err == nil {
 		m.grown.Store(0)
@@ -101,6 +98,18 @@ func (m *machine) restore(n uint64, r io.Reader, calls *relay.Calls) error {
 	}
 	m.mu.Unlock()
 	again()
+	return err
+}
+
+// restoreAt REQUIRES: m.mu held.
+func (m *machine) restoreAt(n uint64, r io.Reader) error {
+	if x, expects := m.m.(coord.Expecting); expects {
+		return x.RestoreAt(r, n)
+	}
+	err := m.m.Restore(r)
+	if err == nil && m.m.Index() != n {
+		err = fmt.Errorf("it is of entry %d, not %d: %w", m.m.Index(), n, errOrder)
+	}
 	return err
 }
 

@@ -31,6 +31,11 @@ func (c *client) pointer(ctx context.Context) (p tree.Pointer, version int32, er
 // catchUp replaces the state by the snapshot, because the next entry was trimmed. Of one that is not as it was signed
 // nothing is taken: the leader writes another one.
 func (l *Log) catchUp(ctx context.Context, p tree.Pointer) error {
+	if !l.goesBy(p) {
+		l.hole.open(l, fmt.Errorf("read %s%s: %w: %s has written it, who does not lead", l.c.root, tree.SnapshotPath,
+			tree.ErrDamaged, command.Clip(p.By)))
+		return l.awaitMending(ctx)
+	}
 	chunks := &chunkReader{ctx: ctx, c: l.c, p: p}
 	err := l.machine.restore(p.Entry, chunks, l.Calls)
 	if err == nil {
@@ -54,6 +59,19 @@ func (l *Log) catchUp(ctx context.Context, p tree.Pointer) error {
 	}
 	l.hole.open(l, err)
 	return l.awaitMending(ctx)
+}
+
+// goesBy reports whether this member gives its own state up for a snapshot: for one of the leader alone, as on Raft. Who
+// leads itself, and is behind the log, has that of an earlier leader, unless another voter could lead.
+func (l *Log) goesBy(p tree.Pointer) bool {
+	lead := l.group.leads().Site
+	switch {
+	case l.who == nil, l.nonce == "", l.machine.position.Now() == 0, lead != "" && lead == p.By:
+		return true
+	case lead == l.cfg.Site:
+		return !l.group.otherVoterFit(l.cfg.Site)
+	}
+	return false
 }
 
 var errGone = fmt.Errorf("%w: it is missing", tree.ErrDamaged)

@@ -10,7 +10,7 @@ import (
 // dropFalseHolder deletes what stands at /leader and is no leader's: an ephemeral of one who has not taken /lead for
 // two sessions' time, or a znode that no session ends.
 func (l *Log) dropFalseHolder(ctx context.Context, holder node, now tree.LeadRecord) error {
-	leads := holder.found && holder.stat.EphemeralOwner != 0 && string(holder.data) == now.Nonce
+	leads := holder.found && holder.stat.EphemeralOwner != 0 && now.Nonce != "" && string(holder.data) == now.Nonce
 	switch {
 	case !holder.found || leads || !coord.MayVote(l.cfg.Machine, l.cfg.Site):
 		l.falseHolder, l.falseSince = 0, 0

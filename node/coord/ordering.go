@@ -18,8 +18,8 @@ type Ordering interface {
 	Orderers() map[string]signature.Key
 }
 
-// Expecting is a [Machine] that restores a snapshot only if it is of the entry that it is said to be of: who wrote it may
-// say what is not so.
+// Expecting is a [Machine] that restores a snapshot only if it is of the entry that it is said to be of: who wrote it
+// may say what is not so.
 type Expecting interface {
 	RestoreAt(r io.Reader, index uint64) error
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // TestHolesThatNobodyFills: an entry that an elector has signed far behind the end of the log, or one of the leader's
-// that came behind somebody's garbage, does not keep leaders from opening their terms: once each voter that is connected
-// has found that it has not what is missing, the log ends there.
+// that came behind somebody's garbage, does not keep leaders from opening their terms: once each voter that is
+// connected has found that it has not what is missing, the log ends there.
 func TestHolesThatNobodyFills(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"planted by an elector", "of the leader behind garbage"} {
+	for _, name := range []string{"signed far behind", "of the leader behind garbage"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newSecured(t)
@@ -25,7 +25,7 @@ func TestHolesThatNobodyFills(t *testing.T) {
 			w := c.writer(t, lead)
 			term := all[0].r.Term()
 			n, _ := lead.settled(t)
-			if name == "planted by an elector" {
+			if name == "signed far behind" {
 				key := coordtest.KeyOf("cc")
 				w.put(t, tree.EntryPath(n+1000), w.entry(n+1000, 1, "cc", &key))
 				lead.handOver(patience(t)) // its turn is over

@@ -238,8 +238,8 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 }
 
 // cannotOpen reports whether a term ends before it has begun, or does not begin yet: its log has a hole, or has entries
-// of later terms. A hole that no voter can fill is the end of the log: any elector can sign what stands behind one. What
-// others have put behind the end goes.
+// of later terms. A hole that no voter can fill is the end of the log: any elector can sign what stands behind one.
+// What others have put behind the end goes.
 func (l *Log) cannotOpen(ctx context.Context, r *leaderTerm, next uint64) (over bool, err error) {
 	if _, err = r.writeFenced(); errors.Is(err, zk.ErrBadVersion) {
 		coord.Signal(l.kick)

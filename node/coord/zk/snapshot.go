@@ -61,8 +61,8 @@ func (l *Log) catchUp(ctx context.Context, p tree.Pointer) error {
 	return l.awaitMending(ctx)
 }
 
-// goesBy reports whether this member gives its own state up for a snapshot: for one of the leader alone, as on Raft. Who
-// leads itself, and is behind the log, has that of an earlier leader, unless another voter could lead.
+// goesBy reports whether this member gives its own state up for a snapshot: for one of the leader alone, as on Raft.
+// Who leads itself, and is behind the log, has that of an earlier leader, unless another voter could lead.
 func (l *Log) goesBy(p tree.Pointer) bool {
 	lead := l.group.leads().Site
 	switch {

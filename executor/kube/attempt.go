@@ -37,6 +37,7 @@ type work struct {
 	began      time.Time // seen to run; zero = not yet
 	doing      string    // told last
 	pod        *podView  // the latest seen; it may be gone
+	ceased     time.Time // when its container was first seen to have ended, and its pod not: see awaitsPhase
 	patience   time.Time // until when an output that cannot be had is asked for
 	// what the API server said last when it did not say whether the Job was made, or its pod let go
 	unclear string

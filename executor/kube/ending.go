@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -41,6 +43,40 @@ func readOrder(text string) *kill {
 		return leaseEnded()
 	}
 	return &kill{cause: executor.Stopped, why: inLine(strings.TrimPrefix(text, orderStopped))}
+}
+
+// isOwnEnd: an ended task came to its end before it heard of ours. Where it is ended in place, the pod's phase tells: a
+// kubelet that has enforced the deadline says so, but only after it has told the container's end.
+func (v *podView) isOwnEnd() bool {
+	return !v.deleting && (v.order == "" || v.isFinal() && v.reason == "")
+}
+
+func (v *podView) isFinal() bool {
+	return v.phase == corev1.PodSucceeded || v.phase == corev1.PodFailed
+}
+
+// phaseWait bounds the time from the end of a container that its pod's phase is waited for: about a second.
+const phaseWait = 3 * time.Second
+
+// awaitsPhase returns when to look again at an ended task of which its pod does not say yet whether it was our order
+// that ended it, 0 = that is clear, or will not be. TERM and KILL are an order's doing.
+func (c *reconciler) awaitsPhase(w *work, pod *podView) time.Duration {
+	e := pod.podState.ended
+	if e == nil || pod.isFinal() || pod.deleting || pod.order == "" {
+		return 0
+	}
+	if s := unix.Signal(signal(e)); (s == unix.SIGTERM || s == unix.SIGKILL) && e.Reason != oomKilled {
+		return 0
+	}
+	c.works.mu.Lock()
+	defer c.works.mu.Unlock()
+	if w.ceased.IsZero() {
+		w.ceased = time.Now()
+	}
+	if time.Since(w.ceased) >= phaseWait {
+		return 0
+	}
+	return relook
 }
 
 // end asks Kubernetes to end an attempt; again: when to ask once more.

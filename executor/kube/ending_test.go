@@ -98,6 +98,65 @@ func TestExpirePod(t *testing.T) {
 	}
 }
 
+// TestDoneBeforeItsDeadline: a task that exits by itself in the moment before it is ended in place is told so, though
+// its container's end is seen before its pod's phase, which is waited for a while. What was killed waits for nothing.
+func TestDoneBeforeItsDeadline(t *testing.T) {
+	h := served(t, func(*http.Request) (int, string) { return http.StatusOK, `{"minor":"30"}` })
+	for n, c := range []struct {
+		name   string
+		ended  *corev1.ContainerStateTerminated
+		waits  bool
+		late   bool // its phase does not come in time
+		phase  corev1.PodPhase
+		reason string
+		cause  executor.Cause
+		code   int
+	}{
+		{name: "done", ended: term(0, "Completed", ""), waits: true, phase: corev1.PodSucceeded},
+		{name: "failed", ended: term(42, "Error", ""), waits: true, phase: corev1.PodFailed, code: 42},
+		{name: "out of memory", ended: term(137, oomKilled, ""), waits: true, phase: corev1.PodFailed, code: 137},
+		{
+			name: "heeds TERM", ended: term(0, "Completed", ""), waits: true, phase: corev1.PodFailed,
+			reason: deadlineExceeded, cause: executor.TimedOut, code: 137,
+		},
+		{name: "no phase", ended: term(0, "Completed", ""), waits: true, late: true, cause: executor.TimedOut, code: 137},
+		{name: "killed", ended: term(137, "Error", ""), cause: executor.TimedOut, code: 137},
+	} {
+		w := h.attempt(t, uint32(n))
+		w.Task.Timeout, w.began, w.kill = time.Minute, monday, &kill{cause: executor.TimedOut}
+		shown := func(phase corev1.PodPhase, reason string) (time.Duration, error) {
+			p := h.decoder.readPod(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: w.job, Namespace: "lent", Annotations: map[string]string{noteEnd: orderTimedOut},
+					Labels: map[string]string{labelHome: h.id, labelOfJob: w.job},
+				},
+				Spec: corev1.PodSpec{NodeName: "node-1"},
+				Status: corev1.PodStatus{
+					Phase: phase, Reason: reason,
+					ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: c.ended}}},
+				},
+			})
+			h.view.changedPod(w.pod, p)
+			return h.reconciler.reconcileAttempt(t.Context(), w, &jobView{}, p)
+		}
+		again, err := shown(corev1.PodRunning, "")
+		if err != nil || (again == relook) != c.waits || (w.Ended == nil) != c.waits {
+			t.Fatalf("%s: got %s, %v, %+v", c.name, again, err, w.Ended)
+		}
+		if c.late {
+			w.ceased = time.Now().Add(-phaseWait)
+			c.phase = corev1.PodRunning
+		}
+		if c.waits {
+			again, err = shown(c.phase, c.reason)
+		}
+		if err != nil || again != 0 || w.Ended == nil || w.Ended.Result.Cause != c.cause ||
+			w.Ended.Result.ExitCode != c.code {
+			t.Errorf("%s: got %s, %v, %+v", c.name, again, err, w.Ended)
+		}
+	}
+}
+
 // TestOrderOutlivesTheBroker: a broker that was killed between the end that it asked for
 // and its result knows afterwards what it had asked for.
 func TestOrderOutlivesTheBroker(t *testing.T) {

@@ -27,6 +27,7 @@ const (
 func (o *taskOutput) keep(
 	ctx context.Context, w *work, pod *podView, gone bool,
 ) (out [2]int64, again time.Duration) {
+	o.uncut(w)
 	if gone {
 		return o.cut(w, out, 0, "its pod was removed before it could be read"), 0
 	}
@@ -62,7 +63,7 @@ func (o *taskOutput) cut(w *work, out [2]int64, whole int, why string) [2]int64 
 		return out
 	}
 	for n := whole; n < last; n++ {
-		line := fmt.Sprintf("\n[cloudshare: output cut at %d bytes: %s]\n", out[n], why)
+		line := cutLine(out[n], why)
 		if err := appendTo(o.file(w, n), line); err != nil {
 			o.log.Warn().Err(err).Str("attempt", w.Name).Msg("it cannot be said that a task's output is cut")
 			continue
@@ -70,6 +71,15 @@ func (o *taskOutput) cut(w *work, out [2]int64, whole int, why string) [2]int64 
 		out[n] += int64(len(line))
 	}
 	return out
+}
+
+// uncut takes the lines of an earlier cut off, which was not the last: its end was not written, or is not certain yet.
+func (o *taskOutput) uncut(w *work) {
+	for n := range attempts.Streams {
+		if err := removeCutLine(o.file(w, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			o.log.Warn().Err(err).Str("attempt", w.Name).Msg("a task's output may say twice that it is cut")
+		}
+	}
 }
 
 func (o *taskOutput) file(w *work, stream int) string {

@@ -1,8 +1,11 @@
 package kube
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +76,75 @@ func TestCutOutput(t *testing.T) {
 				t.Errorf("got %v, %q, want %q", err, b, c.want)
 			}
 		})
+	}
+}
+
+// TestCutAgain: a broker that was killed before it had written the end of a task whose output it had cut cuts it once
+// more. There is one line then, and it counts what the task has written.
+func TestCutAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		next []string // what comes in the broker's next life
+		want string
+	}{
+		"removed":         {want: "head and body…"},
+		"as much":         {next: []string{"head and body"}, want: "head and body…"},
+		"less":            {next: []string{"head"}, want: "head and body…"},
+		"more":            {next: []string{"head and body and more"}, want: "head and body and more…"},
+		"whole":           {next: []string{"head and body."}, want: "head and body"},
+		"more, then less": {next: []string{"head and body and more", "head"}, want: "head and body and more…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, left := logged(t), append([]string{"head and body"}, c.next...)
+			h.output.logs.merged.Store(true)
+			h.answer = func(w http.ResponseWriter, r *http.Request) {
+				text := left[0]
+				left = left[1:]
+				broken(w, r, text)
+			}
+			w, pod := h.attempt(t, 0), &podView{name: "p", podState: &podState{}}
+			w.patience = time.Now().Add(-time.Minute)
+			var out [2]int64
+			for len(left) > 0 {
+				out, _ = h.output.keep(t.Context(), w, pod, false)
+			}
+			if c.next == nil {
+				out, _ = h.output.keep(t.Context(), w, pod, true)
+			}
+			b, err := os.ReadFile(h.output.file(w, 0))
+			want, cut := strings.CutSuffix(c.want, "…")
+			said := ""
+			if cut {
+				said = fmt.Sprintf("\n[cloudshare: output cut at %d bytes: ", len(want))
+			}
+			if err != nil || !strings.HasPrefix(string(b), want+said) || out[0] != int64(len(b)) ||
+				strings.Count(string(b), "cloudshare") != strings.Count(said, "cloudshare") {
+				t.Errorf("got %v, %d bytes: %q", err, out[0], b)
+			}
+		})
+	}
+}
+
+// TestOnlyOurCutLineIsRemoved: what a task writes stays.
+func TestOnlyOurCutLineIsRemoved(t *testing.T) {
+	long := strings.Repeat("x", 3*maxCutLine)
+	for text, want := range map[string]string{
+		"":                               "",
+		"a" + cutLine(1, "why"):          "a",
+		cutLine(0, "why"):                "",
+		long + cutLine(3*maxCutLine, ""): long,
+		"a" + cutLine(2, "why"):          "a" + cutLine(2, "why"),
+		"a" + cutLine(1, "why") + "b\n":  "a" + cutLine(1, "why") + "b\n",
+		"a" + cutLine(1, "why\nnot"):     "a" + cutLine(1, "why\nnot"),
+	} {
+		path := filepath.Join(t.TempDir(), "out")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := removeCutLine(path)
+		if b, e := os.ReadFile(path); err != nil || e != nil || string(b) != want {
+			t.Errorf("%q: got %v, %v, %q", text, err, e, b)
+		}
 	}
 }
 

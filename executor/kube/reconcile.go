@@ -260,6 +260,9 @@ func (c *reconciler) settlePod(ctx context.Context, w *work, v *jobView, pod *po
 	if !began.IsZero() {
 		seen = time.Since(began)
 	}
+	if again := c.awaitsPhase(w, pod); again > 0 && !gone {
+		return again, nil
+	}
 	var out [2]int64
 	if e != nil && !e.StartedAt.IsZero() {
 		var again time.Duration

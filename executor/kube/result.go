@@ -54,7 +54,7 @@ func outcome(t executor.Task, p *podView, k *kill, seen time.Duration) executor.
 	switch {
 	case k != nil && r.Started.IsZero():
 		return k.unstarted()
-	case k != nil && (p.deleting || p.order != ""): // else it came to its end before it heard of ours
+	case k != nil && !p.isOwnEnd():
 		r.Cause, r.Detail = k.cause, k.detail(t)
 		if k.cause == executor.TimedOut {
 			r.Run = max(r.Run, t.Timeout)

@@ -84,6 +84,18 @@ func TestOutcomes(t *testing.T) {
 			},
 			kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 137, signal: 9, detail: "stopped: enough",
 		},
+		"done just before the stop in place": {
+			pod:  podState{order: "stopped: enough", phase: corev1.PodSucceeded, ended: term(0, "Completed", "")},
+			kill: &kill{cause: executor.Stopped, why: "enough"},
+		},
+		"failed just before its timeout": {
+			pod:  podState{order: orderTimedOut, phase: corev1.PodFailed, ended: term(42, "Error", "")},
+			kill: &kill{cause: executor.TimedOut}, code: 42, detail: "exited with code 42",
+		},
+		"evicted while it was stopped": {
+			pod:  podState{order: "stopped: enough", phase: corev1.PodFailed, reason: evicted, ended: term(137, "Error", "")},
+			kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 137, signal: 9, detail: "stopped: enough",
+		},
 		"done before the stop": {pod: podState{ended: term(0, "Completed", "")}, kill: &kill{cause: executor.Stopped, why: "Insufficient cpu", decline: true}},
 		"timed out": {
 			pod: podState{deleting: true, ended: term(137, "Error", "")}, kill: &kill{cause: executor.TimedOut},

@@ -26,6 +26,7 @@ type forwarder struct {
 
 	mu   sync.Mutex
 	link *link
+	lead uint64 // counts changes of lead
 	wg   sync.WaitGroup
 }
 
@@ -48,16 +49,12 @@ type link struct {
 	heard time.Time
 }
 
-// sentCall is a call that was sent, in a bundle of which so many calls have no outcome.
+// sentCall is a call that was sent, in a bundle of which so many calls have no outcome; nil: it holds no other bundle.
 type sentCall struct {
 	*proposal
 	left *int
 	at   time.Time
 }
-
-// owedReplies is how many times Timing.Reply a leader that answers other calls may owe the answer to one. An honest
-// leader has ordered it by then, or lost the leadership because its disk hangs.
-const owedReplies = 3
 
 // leaderQuestion is a question to the leader.
 type leaderQuestion struct {
@@ -146,31 +143,13 @@ func (f *forwarder) drop(to Peer) {
 	}
 }
 
-// dropOverdueLink ends a link whose leader owes an answer for too long.
-func (f *forwarder) dropOverdueLink(now time.Time) {
-	f.mu.Lock()
-	l := f.link
-	f.mu.Unlock()
-	if l == nil {
-		return
-	}
-	if l.isOverdue(now) {
-		l.stop()
-	}
-}
-
-// isOverdue reports whether the leader owes any answer for too long, or an answer to one call for longer. What was sent
-// is sent again then, under the same ids.
+// isOverdue reports whether the leader owes any answer for too long. What was sent is sent again then, under the same
+// ids.
 func (l *link) isOverdue(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.sent) == 0 && len(l.asked) == 0 {
 		l.heard = now
-	}
-	for _, c := range l.sent {
-		if now.Sub(c.at) > owedReplies*l.f.t.Reply && !l.dead {
-			return true
-		}
 	}
 	return !l.dead && !l.heard.IsZero() && now.Sub(l.heard) > l.f.t.Reply
 }
@@ -352,9 +331,7 @@ func (l *link) unsend(seq uint64) *proposal {
 		return nil
 	}
 	delete(l.sent, seq)
-	if *c.left--; *c.left == 0 {
-		l.flying--
-	}
+	l.land(&c)
 	return c.proposal
 }
 

@@ -51,6 +51,8 @@ type proposal struct {
 	judgement bool
 	// alone: a leader has rejected a bundle with it. It goes in one of its own, for others may be well.
 	alone bool
+	// late is how often it was given up. Guarded by the mu of the link that it was sent over.
+	late lateness
 
 	done    chan struct{} // closed under pending.mu when settled
 	settled bool

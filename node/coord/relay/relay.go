@@ -178,7 +178,7 @@ func (c *Calls) End() {
 // LeadChanged sends what waits to the leader known now.
 func (c *Calls) LeadChanged() {
 	to, _ := c.cfg.Backend.Lead()
-	c.forward.drop(to)
+	c.forward.leadChanged(to)
 	c.leadChange.Fire()
 	c.settleOrdered(math.MaxUint64)
 	c.pending.wake(nil)
@@ -189,10 +189,10 @@ func (c *Calls) LeadChanged() {
 func (c *Calls) NextLead() <-chan struct{} { return c.leadChange.Wait() }
 
 // Tick is to be called about twice a second: it gives up a leader that owes an
-// answer for too long, looks after calls that are not where a leader said, and sends what
+// answer for too long, or a call that is owed one, looks after calls that are not where a leader said, and sends what
 // waits.
 func (c *Calls) Tick(now time.Time) {
-	c.forward.dropOverdueLink(now)
+	c.forward.giveUpOverdue(now)
 	if c.cfg.Mux != nil {
 		c.complaints.tell(&c.cfg.Mux.log, now)
 	}

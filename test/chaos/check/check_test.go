@@ -265,3 +265,24 @@ func TestHonesty(t *testing.T) {
 		t.Errorf("%v", l.Matrix)
 	}
 }
+
+// TestMovedAttemptIsNotExcused: an invented end of what an honest site ran is found, though it is shown as the hostile
+// one's.
+func TestMovedAttemptIsNotExcused(t *testing.T) {
+	h, o := Honesty{Hostile: "c"}, Ordered{Owner: "a", OnLoss: Fenced, Count: 1}
+	honest := script(t, `
+		start a.1 0 1 10 b 1000
+		beat  a.1 0 1 10 b 3000`)
+	for _, c := range []struct {
+		attempt int
+		token   uint64
+		want    string
+	}{{1, 10, "true-end"}, {1, 11, ""}, {2, 10, ""}} {
+		shown := Shown{ID: "a.1", State: "succeeded", Tasks: []ShownTask{
+			{State: "succeeded", Attempt: c.attempt, Token: c.token, Site: "c"},
+		}}
+		if got := rules(h.End(o, shown, honest)); got != c.want {
+			t.Errorf("attempt %d token %d: %q, want %q", c.attempt, c.token, got, c.want)
+		}
+	}
+}

@@ -78,8 +78,8 @@ func tokens(list []Attempt) []Violation {
 	return out
 }
 
-// End judges the end of one job as it is shown. Of a task whose last attempt was a hostile site's it counts that it
-// ended, not how.
+// End judges the end of one job as it is shown, by the marks of honest sites. Of a task whose last attempt was a
+// hostile site's it counts that it ended, not how.
 func (h Honesty) End(o Ordered, shown Shown, m Marks) []Violation {
 	var out []Violation
 	if !isEnd(shown.State) {
@@ -93,15 +93,25 @@ func (h Honesty) End(o Ordered, shown Shown, m Marks) []Violation {
 			out = append(out, broken(OneEnd, "%s/%d is %s in a job that is %s", shown.ID, t.Index, t.State, shown.State))
 			continue
 		}
-		if v, bad := trueEnd(o, shown.ID, t, m.Of(shown.ID, t.Index)); bad && h.Is(t.Site) {
+		list := m.Of(shown.ID, t.Index)
+		if v, bad := trueEnd(o, shown.ID, t, list); bad && !h.excuses(t, list) {
 			out = append(out, v)
 		}
 	}
 	return out
 }
 
+// excuses reports whether a task's end is a hostile site's word alone. It is not if an honest site ran that very
+// attempt, whichever site is shown: its end is that one's then, though others have it moved.
+func (h Honesty) excuses(t ShownTask, honest []Attempt) bool {
+	return !h.Is(t.Site) && !slices.ContainsFunc(honest, t.is)
+}
+
 // maxLosses end a task that is requeued after a loss.
 const maxLosses = 5
+
+// is reports whether an attempt is the one that is shown.
+func (t ShownTask) is(a Attempt) bool { return a.Attempt == t.Attempt && a.Token == t.Token }
 
 // trueEnd compares a task's end with what its attempts did.
 func trueEnd(o Ordered, id string, t ShownTask, list []Attempt) (Violation, bool) {
@@ -116,7 +126,7 @@ func trueEnd(o Ordered, id string, t ShownTask, list []Attempt) (Violation, bool
 			last = a
 		}
 	}
-	at := slices.IndexFunc(list, func(a Attempt) bool { return a.Attempt == t.Attempt && a.Token == t.Token })
+	at := slices.IndexFunc(list, t.is)
 	switch t.State {
 	case "succeeded", "failed":
 		if at < 0 {

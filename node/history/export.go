@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -24,12 +25,18 @@ type Export struct {
 	// What was written: entries behind First up to Last, and what was signed of them.
 	First, Last         uint64
 	Entries, Statements int
+	Notes               []string // what was passed over, for people
 
 	out     *bufio.Writer
+	begins  []uint64 // by segment: the entry of its first state
+	segment int      // of begins, counted from 1; 0 = none
+	number  uint64   // entry of the state that comes next, as far as that is known
 	begun   bool
 	at      place
-	inState bool // the last record was of a state
-	skipped bool // that one is of at, and what leads there was written
+	inState bool   // the last record was of a state
+	skipped bool   // that one is of at or before it, and what leads there was written
+	passing *place // in entries that were written before; nil: not in some
+	past    bool   // an entry behind To has come
 }
 
 // ErrRange reports that nothing of what is asked for is kept.
@@ -63,18 +70,22 @@ func (x *Export) Write(src *Source, to io.Writer) error {
 func (x *Export) choose(src *Source) (*Source, error) {
 	part := &Source{}
 	for i := range src.Segments {
-		n, begun, err := src.Segments[i].begun()
+		s := &src.Segments[i]
+		n, begun, err := s.begun()
 		switch {
+		case errors.Is(err, ErrDamaged) && !s.exported():
+			x.Notes = append(x.Notes, s.Name+" begins with a state that is damaged, and is passed over: a gap")
+			continue
 		case err != nil:
 			return nil, err
 		case !begun:
 			continue
 		case n < x.From:
-			part.Segments = nil
+			part.Segments, x.begins = nil, nil
 		case x.To != 0 && n >= x.To:
 			return part, nil
 		}
-		part.Segments = append(part.Segments, src.Segments[i])
+		part.Segments, x.begins = append(part.Segments, *s), append(x.begins, n)
 	}
 	return part, nil
 }
@@ -83,10 +94,17 @@ func (x *Export) choose(src *Source) (*Source, error) {
 func (x *Export) copy(t *Stream) error {
 	for {
 		rec, err := t.Next()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err == nil {
+		case errors.Is(err, ErrDamaged) && !t.Header().Whole:
+			x.Notes = append(x.Notes, err.Error()+"; what stands behind it in this file is passed over: a gap")
+			t.skip()
+			continue
+		case err == nil:
+			if x.segment != t.next {
+				x.segment, x.number = t.next, x.begins[t.next-1]
+			}
 			err = x.take(&rec)
 		}
 		if err != nil {
@@ -109,12 +127,13 @@ func (x *Export) take(rec *Record) error {
 	case KindState:
 		return x.takeState(rec.Contents, begins)
 	case KindBegun:
-		x.takeBegun(rec.Number)
+		return x.takeBegun(rec.Number)
 	case KindEntry:
-		x.takeEntry(rec)
+		return x.takeEntry(rec)
 	case KindStatement:
 		_, s, err := ParseStatement(rec.Contents)
-		if err != nil || x.To != 0 && s.Entry > x.To {
+		// One that stands behind To may be by a key that its site has only since then.
+		if err != nil || x.past || x.To != 0 && s.Entry > x.To {
 			return err
 		}
 		x.put(KindStatement, rec.Contents)
@@ -124,16 +143,23 @@ func (x *Export) take(rec *Record) error {
 	return nil
 }
 
-// takeState writes a state, unless the entries before lead to it: it stands here so that each segment can be gone
-// through by itself.
+// takeState writes a state, unless the entries before lead to it, or beyond it: it stands here so that each segment can
+// be gone through by itself.
 func (x *Export) takeState(part []byte, begins bool) error {
 	if begins {
 		chain, err := replica.ReadChain(bytes.NewReader(part))
 		if err != nil {
 			return err
 		}
-		x.skipped = x.begun && chain == x.at.chain
-		x.at.chain = chain
+		x.passing = nil
+		switch {
+		case x.begun && chain == x.at.chain:
+			x.skipped = true
+		case x.begun && x.number < x.at.entry:
+			x.skipped, x.passing = true, &place{x.number, chain}
+		default:
+			x.skipped, x.at.chain = false, chain
+		}
 	}
 	if !x.skipped {
 		x.put(KindState, part)
@@ -141,22 +167,51 @@ func (x *Export) takeState(part []byte, begins bool) error {
 	return nil
 }
 
-func (x *Export) takeBegun(number uint64) {
-	if x.skipped {
-		return
-	}
-	if !x.begun {
+// errBackwards reports a state of before the entries in front of it.
+var errBackwards = errors.New("a state stands behind later entries: a history does not go backwards")
+
+func (x *Export) takeBegun(number uint64) error {
+	x.number = math.MaxUint64 // of another one in the same file
+	switch {
+	case x.skipped:
+		return nil
+	case !x.begun:
 		x.begun, x.First = true, number
+	case number < x.at.entry:
+		return fmt.Errorf("entry %d, behind %d: %w", number, x.at.entry, errBackwards)
 	}
 	x.at.entry = number
 	x.put(KindBegun, binary.AppendUvarint(nil, number))
+	return nil
 }
 
-func (x *Export) takeEntry(rec *Record) {
-	if x.To != 0 && rec.Number > x.To {
-		return
+func (x *Export) takeEntry(rec *Record) error {
+	sum := sha256.Sum256(rec.Contents)
+	switch {
+	case x.passing != nil:
+		return x.pass(place{rec.Number, x.passing.chain.Next(sum)})
+	case x.To != 0 && rec.Number > x.To:
+		x.past = true
+		return nil
 	}
 	x.put(KindEntry, binary.AppendUvarint(nil, rec.Number), rec.Contents)
-	x.at = place{rec.Number, x.at.chain.Next(sha256.Sum256(rec.Contents))}
+	x.at = place{rec.Number, x.at.chain.Next(sum)}
 	x.Entries++
+	return nil
+}
+
+// errTwice reports entries that were ordered twice.
+var errTwice = errors.New("what leads to it is kept twice, and differs")
+
+// pass goes beyond an entry that was written before: it must be the same.
+func (x *Export) pass(to place) error {
+	switch {
+	case to.entry < x.at.entry:
+		x.passing = &to
+		return nil
+	case to != x.at:
+		return fmt.Errorf("entry %d: %w: export what is behind it (--from %d)", x.at.entry, errTwice, x.at.entry+1)
+	}
+	x.passing = nil
+	return nil
 }

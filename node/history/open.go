@@ -72,7 +72,7 @@ func (k *Keeper) resume(path string) {
 	}
 	if err == nil && s.torn > 0 {
 		k.cfg.Logger.Warn().Str("segment", path).Int64("bytes", s.torn).Uint64("entry", s.at.entry).
-			Msg("a crash has left half a record at the end of the kept history: it is cut off")
+			Msg("a crash has left half a record, or a damaged one, in the newest segment of the kept history: from there on it is cut off")
 		err = f.Truncate(s.size)
 		k.bytes.Add(-s.torn)
 	}
@@ -106,7 +106,8 @@ type tail struct {
 // errBegun reports a segment whose state is not complete.
 var errBegun = errors.New("its state is not complete")
 
-// readTail goes through a segment: what the chain is at its end stands nowhere else.
+// readTail goes through a segment: what the chain is at its end stands nowhere else. A loss of power leaves zeros, or
+// what a disk made of them: a record that is damaged, and what stands behind it, are cut off as half a record is.
 func readTail(f *os.File) (t tail, err error) {
 	r, err := NewReader(f)
 	if err != nil {
@@ -116,7 +117,7 @@ func readTail(f *os.File) (t tail, err error) {
 	for {
 		rec, err := r.Next()
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, ErrTorn):
+		case errors.Is(err, io.EOF), errors.Is(err, ErrTorn), errors.Is(err, ErrDamaged):
 			if t.begun == 0 {
 				return t, errBegun
 			}

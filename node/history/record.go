@@ -2,12 +2,14 @@ package history
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strings"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
@@ -105,19 +107,29 @@ type Reader struct {
 	raw []byte // the last record, but for its checksum
 }
 
+const askFor = "give a file that `cloudshare audit export` wrote, or a broker's data_dir"
+
 // NewReader reads how a file begins. It never reads more than it has to, and its memory grows with what was really
-// read. Errors: ErrFormat.
+// read. Errors: ErrFormat; that and ErrTorn if what is there is how a file begins, and too little.
 func NewReader(src io.Reader) (*Reader, error) {
 	r := &Reader{in: bufio.NewReaderSize(src, 256<<10)}
 	first := make([]byte, len(magic))
-	if _, err := io.ReadFull(r.in, first); err != nil || string(first) != magic {
-		return nil, fmt.Errorf("%w: give a file that `cloudshare audit export` wrote, or a broker's data_dir", ErrFormat)
+	n, _ := io.ReadFull(r.in, first) // what is missing shows
+	switch written := string(bytes.TrimRight(first[:n], "\x00")); {
+	case written == magic:
+	case strings.HasPrefix(magic, written): // a loss of power leaves nothing, or zeros
+		return nil, fmt.Errorf("%w: %w: %s", ErrFormat, ErrTorn, askFor)
+	default:
+		return nil, fmt.Errorf("%w: %s", ErrFormat, askFor)
 	}
 	var line []byte
 	for len(line) == 0 || line[len(line)-1] != '\n' {
 		b, err := r.in.ReadByte()
-		if err != nil || len(line) > maxHeader {
-			return nil, fmt.Errorf("%w: its second line is cut or too long", ErrFormat)
+		if err != nil || b == 0 {
+			return nil, fmt.Errorf("%w: %w: its second line", ErrFormat, ErrTorn)
+		}
+		if len(line) > maxHeader {
+			return nil, fmt.Errorf("%w: its second line is too long", ErrFormat)
 		}
 		line = append(line, b)
 	}

@@ -51,7 +51,7 @@ func OpenSource(path string) (*Source, error) {
 	}
 	s := &Source{}
 	for _, p := range paths {
-		if err = s.open(p); err != nil {
+		if err = s.open(p, st.IsDir()); err != nil {
 			return nil, errors.Join(fmt.Errorf("open history: %w", err), s.Close())
 		}
 	}
@@ -80,8 +80,8 @@ func segmentPaths(dir string) (paths []string, err error) {
 }
 
 // open adds a file. One that its broker has dropped just now is passed over, and so is one whose state is not complete:
-// its broker writes it now, or could not.
-func (s *Source) open(path string) error {
+// its broker writes it now, or could not. segment: it is of a broker's folder.
+func (s *Source) open(path string, segment bool) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -98,6 +98,9 @@ func (s *Source) open(path string) error {
 	}
 	x := Segment{Name: path, Size: st.Size(), file: f}
 	switch _, begun, err := x.begun(); {
+	case segment && errors.Is(err, ErrFormat) && errors.Is(err, ErrTorn):
+		s.Notes = append(s.Notes, path+" ends within its first lines and is passed over")
+		return f.Close()
 	case errors.Is(err, ErrFormat):
 		return errors.Join(err, f.Close())
 	case err == nil && !begun:
@@ -117,10 +120,16 @@ func (s *Segment) begun() (entry uint64, ok bool, err error) {
 			return rec.Number, true, nil
 		}
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, ErrTorn) {
+	if errors.Is(err, io.EOF) || errors.Is(err, ErrTorn) && !errors.Is(err, ErrFormat) {
 		err = nil
 	}
 	return 0, false, err
+}
+
+// exported reports whether it is a file for a third party.
+func (s *Segment) exported() bool {
+	r, err := s.Records()
+	return err == nil && r.Header.Whole
 }
 
 // Size returns the bytes of all segments.

@@ -76,6 +76,12 @@ func (t *Stream) open() (err error) {
 	return err
 }
 
+// skip goes on to the next segment.
+func (t *Stream) skip() {
+	t.before += t.src.Segments[t.next-1].Size
+	t.r = nil
+}
+
 // close ends a segment at what Next of its reader has returned. A broker's own may end anywhere, since it may be
 // writing there; an exported one has an end.
 func (t *Stream) close(err error) error {
@@ -90,7 +96,6 @@ func (t *Stream) close(err error) error {
 	case torn:
 		t.Notes = append(t.Notes, t.Name()+" ends within a record: its broker is writing it, or has crashed")
 	}
-	t.before += t.src.Segments[t.next-1].Size
-	t.r = nil
+	t.skip()
 	return nil
 }

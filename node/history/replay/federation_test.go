@@ -51,10 +51,13 @@ func keyOf(name string) identity.Key {
 }
 
 // newFederation founds one, and has all sites register. keep is of history.Config.MaxBytes.
-func newFederation(t testing.TB, keep int64) *federation {
+func newFederation(t testing.TB, keep int64) *federation { return foundedAs(t, [16]byte{7}, keep) }
+
+// foundedAs founds one of that name.
+func foundedAs(t testing.TB, id [16]byte, keep int64) *federation {
 	t.Helper()
 	f := &federation{
-		t: t, dir: filepath.Join(t.TempDir(), history.Folder), id: [16]byte{7}, seq: map[string]uint64{},
+		t: t, dir: filepath.Join(t.TempDir(), history.Folder), id: id, seq: map[string]uint64{},
 		runMs: 700, stepMs: 1000, silent: map[string]bool{}, keyName: map[string]string{},
 	}
 	f.open(keep)
@@ -208,6 +211,17 @@ func (f *federation) admit(site string) {
 	c.ByInvitation = signature.Signature(invitation.Sign(command.SignedAdmission, signed...))
 	c.ByKey = signature.Signature(keyOf(site).Sign(command.SignedAdmission, signed...))
 	f.order(f.cmd("site-1", c))
+}
+
+// rekey replaces a site's key.
+func (f *federation) rekey(site, name string) {
+	f.t.Helper()
+	next := keyOf(name)
+	c := &command.Rekey{Site: site, Key: signature.Key(next.Public())}
+	c.By = signature.Signature(f.sign(site)(command.SignedKey, c.Signed(f.id)...))
+	c.ByNew = signature.Signature(next.Sign(command.SignedKey, c.Signed(f.id)...))
+	f.order(f.cmd("site-1", c))
+	f.keyName[site] = name
 }
 
 // job has a site submit one and the site that gets it run it.

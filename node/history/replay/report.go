@@ -10,8 +10,10 @@ import (
 type Report struct {
 	// Difference is the first thing that is not as it should be; nil: all is.
 	Difference *Difference `json:"difference"`
-	Federation string      `json:"federation"` // in hex
-	KeptBy     string      `json:"kept_by"`    // by the file's own word
+	// Dissent is, by site, the first thing that it has signed otherwise than stands here and others have signed.
+	Dissent    []Difference `json:"dissent"`
+	Federation string       `json:"federation"` // in hex
+	KeptBy     string       `json:"kept_by"`    // by the file's own word
 	// Begin is the state that is given, End the one that the entries lead to; both may have been signed.
 	Begin Point `json:"begin"`
 	End   Point `json:"end"`
@@ -74,6 +76,9 @@ type Point struct {
 type Gap struct {
 	Behind uint64 `json:"behind"`
 	To     uint64 `json:"to"`
+	// SignedBy are the first who have signed, by keys known before the gap, what follows from the state. Nobody: the
+	// state, with its ledger, is the word of whoever made the file.
+	SignedBy []string `json:"signed_by"`
 }
 
 // Member is one at the end, or one whose key was asked about.
@@ -82,7 +87,7 @@ type Member struct {
 	Key     identity.Public `json:"key"`
 	Elector bool            `json:"elector"`
 	Banned  bool            `json:"banned"`
-	// Checked: the key, or one before it, is the one that was given.
+	// Checked: the key, or one that it replaced in an entry here, is the one that was given.
 	Checked bool `json:"checked"`
 }
 
@@ -117,9 +122,22 @@ var unproven = []string{
 	"that nobody's commands were withheld, delayed or put behind others' by a leader, and that a lost site was really silent",
 	"what sites ran for themselves outside the log: they report it, and nobody else has seen it",
 	"what a task did, or that its exit code and its output are its own: its site says so",
+	"what ran: names, commands and environments are sealed, and are not looked at",
 	"whose the keys are: compare them with what each site shows you by another way (--key SITE=KEY)",
 	"that no other history was signed, too, by sites that act together: ask each for its own file, or its statements",
 	"what came before the beginning, but for what the state there says of it, and what came after the end",
+}
+
+// Agrees reports whether all that was signed is what stands here.
+func (r *Report) Agrees() bool { return r.Difference == nil && len(r.Dissent) == 0 }
+
+// FilesWord returns the entry of the last state behind a gap that nobody has signed: what the ledger says since is the
+// word of whoever made the file. False: there is none.
+func (r *Report) FilesWord() (entry uint64, ok bool) {
+	if n := len(r.Gaps); n > 0 && len(r.Gaps[n-1].SignedBy) == 0 {
+		return r.Gaps[n-1].To, true
+	}
+	return 0, false
 }
 
 // String says in one line what was found.

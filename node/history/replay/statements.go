@@ -1,11 +1,13 @@
 package replay
 
 import (
-	"bytes"
+	"context"
 	"fmt"
 	"slices"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/signature"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/history"
 	"github.com/cloudshare/cloudshare/node/identity"
@@ -15,17 +17,25 @@ import (
 // maxStatements bounds what is collected, some 100 MB.
 const maxStatements = 1 << 18
 
+// maxOfEntry bounds what is taken of one entry: more than all members sign.
+const maxOfEntry = 4 * fsm.MaxMembers
+
 // Signed is what a site has signed of its history and its state.
 type Signed struct {
 	compare.Statement
 	Lineage [16]byte
+
+	elsewhere bool // it does not stand in the source
 }
 
 // StatementsOf returns the statements of a source. What cannot be read ends them: who goes through the source finds it.
-func StatementsOf(src *history.Source) ([]Signed, error) {
+func StatementsOf(ctx context.Context, src *history.Source) ([]Signed, error) {
 	var list []Signed
 	t := src.Stream()
 	for rec, cause := t.Next(); cause == nil; rec, cause = t.Next() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if rec.Kind != history.KindStatement {
 			continue
 		}
@@ -36,7 +46,7 @@ func StatementsOf(src *history.Source) ([]Signed, error) {
 		case len(list) == maxStatements:
 			return nil, fmt.Errorf("%s: more than %d statements: export a shorter range", t.Name(), maxStatements)
 		}
-		list = append(list, Signed{s, lineage})
+		list = append(list, Signed{Statement: s, Lineage: lineage})
 	}
 	return list, nil
 }
@@ -46,24 +56,36 @@ func SignedIn(e *compare.Evidence) []Signed {
 	g, list := e.Signed()
 	out := make([]Signed, len(list))
 	for i := range list {
-		out[i] = Signed{list[i], g.Lineage}
+		out[i] = Signed{Statement: list[i], Lineage: g.Lineage}
 	}
 	return out
 }
 
-// byEntry returns statements by the entry that they are of, each once.
-func byEntry(lists ...[]Signed) map[uint64][]Signed {
-	out := map[uint64][]Signed{}
-	for _, s := range slices.Concat(lists...) {
-		same := func(o Signed) bool {
-			return o.Site == s.Site && o.Checkpoint == s.Checkpoint && o.Lineage == s.Lineage &&
-				bytes.Equal(o.Signature, s.Signature)
+// said tells statements apart.
+type said struct {
+	site, signature string
+	lineage         [16]byte
+	coord.Checkpoint
+}
+
+// byEntry returns the statements of the source and those from elsewhere by the entry that they are of, each once.
+func byEntry(ctx context.Context, own, others []Signed) (map[uint64][]Signed, error) {
+	out, known := map[uint64][]Signed{}, map[said]bool{}
+	for i, s := range slices.Concat(own, others) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
-		if !slices.ContainsFunc(out[s.Entry], same) {
-			out[s.Entry] = append(out[s.Entry], s)
+		k := said{s.Site, string(s.Signature), s.Lineage, s.Checkpoint}
+		if known[k] {
+			continue
 		}
+		if len(out[s.Entry]) == maxOfEntry {
+			return nil, fmt.Errorf("more than %d statements of entry %d: no federation signs as many", maxOfEntry, s.Entry)
+		}
+		s.elsewhere, known[k] = i >= len(own), true
+		out[s.Entry] = append(out[s.Entry], s)
 	}
-	return out
+	return out, nil
 }
 
 // recomputed is what a verifier has behind an entry.
@@ -78,7 +100,8 @@ type recomputed struct {
 // before the site signed.
 type doubtful struct {
 	Signed
-	own recomputed
+	own   recomputed
+	agree []string // who has signed what stands here
 }
 
 // differs says in what a statement differs from what was recomputed; "" = in nothing.

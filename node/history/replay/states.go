@@ -29,8 +29,18 @@ func (v *verifier) begin(first *history.Record) error {
 			state.Index(), r.begun.Number)})
 		return nil
 	}
-	if v.state != nil && v.state.Index() == state.Index() {
+	v.passing = nil
+	switch {
+	case v.state == nil:
+	case state.Index() < v.state.Index():
+		v.goBack(chain, state.Index())
+		return nil
+	case state.Index() == v.state.Index():
 		v.matches(chain, state)
+	default:
+		if v.crossGap(state); v.report.Difference != nil {
+			return nil
+		}
 	}
 	v.replace(chain, state)
 	return nil
@@ -51,12 +61,15 @@ func (v *verifier) replace(chain replica.Chain, state *fsm.State) {
 	if before != nil {
 		v.report.Decisions += before.Stats().Decisions - v.from
 		if !follows {
-			v.report.Gaps = append(v.report.Gaps, Gap{Behind: before.Index(), To: state.Index()})
+			v.report.Gaps = append(v.report.Gaps, Gap{Behind: before.Index(), To: state.Index(), SignedBy: []string{}})
 		}
 	}
 	v.state, v.chain, v.from = state, chain, state.Stats().Decisions
 	v.roster = 0
 	v.noteKeys()
+	if before != nil && !follows {
+		v.word = state.Index()
+	}
 	if before == nil {
 		v.report.KeptBy, v.report.Begin = v.t.Header().Site, v.point()
 		v.account(func(a *Account) *Standing { return &a.Begin })

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -29,17 +28,22 @@ type Options struct {
 // verifier goes through a history.
 type verifier struct {
 	Options
+	ctx    context.Context //nolint:containedctx // of Verify, which makes it and ends with it
 	report *Report
 	t      *history.Stream
 	said   map[uint64][]Signed
 
-	state  *fsm.State // nil before the first one is read
-	chain  replica.Chain
-	keys   keyring                    // of now
-	ever   map[string][]signature.Key // that sites have had
-	roster uint64                     // entry in which keys last changed
-	from   uint64                     // decisions of the state that was given last
-	doubts []doubtful
+	state   *fsm.State // nil before the first one is read
+	chain   replica.Chain
+	keys    keyring                    // of now
+	line    map[string][]signature.Key // by site: its key of now, behind those that it replaced in entries here
+	strange map[string]uint64          // sites whose key came by the file's word, and in which entry
+	word    uint64                     // entry of a state behind a gap that no known key has signed yet, 0 = none
+	passing *place                     // in a stretch that was gone through before; nil: not in one
+	roster  uint64                     // entry in which keys last changed
+	from    uint64                     // decisions of the state that was given last
+	doubts  []doubtful
+	unknown uint64 // statements by keys of which nothing is known here
 
 	agreed   Point  // the last one that was signed
 	suspect  uint64 // the first entry since then that holds what is not its site's word, 0 = none
@@ -50,21 +54,28 @@ type verifier struct {
 // could not be gone through: it is empty, ctx has ended, or it goes by rules that this version does not know
 // (fsm.ErrNewVersion).
 func Verify(ctx context.Context, src *history.Source, o Options) (*Report, error) {
-	own, err := StatementsOf(src)
+	own, err := StatementsOf(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	said, err := byEntry(ctx, own, o.Statements)
 	if err != nil {
 		return nil, err
 	}
 	v := &verifier{
-		Options: o, t: src.Stream(), said: byEntry(own, o.Statements), ever: map[string][]signature.Key{},
+		Options: o, ctx: ctx, t: src.Stream(), said: said,
+		line: map[string][]signature.Key{}, strange: map[string]uint64{},
 		report: &Report{
 			Refused: map[string]uint64{}, Lost: map[string]uint64{}, Unproven: unproven,
-			Notes: append([]string{}, src.Notes...), Gaps: []Gap{}, Members: []Member{}, Ledger: []Account{},
+			Notes: append([]string{}, src.Notes...), Gaps: []Gap{}, Dissent: []Difference{}, Members: []Member{},
+			Ledger: []Account{},
 		},
 	}
 	if err = v.run(ctx); err != nil {
 		return nil, err
 	}
-	return v.finish(), nil
+	r := v.finish()
+	return r, ctx.Err()
 }
 
 // errEmpty reports a file without a state.
@@ -111,16 +122,25 @@ func (v *verifier) boundary(rec *history.Record) error {
 		if v.state == nil {
 			return errEmpty
 		}
-		if rec.Number != v.state.Index() || hex.EncodeToString(rec.Contents) != hex.EncodeToString(v.chain[:]) {
-			v.differ(Difference{Kind: History, Entry: v.state.Index(), What: fmt.Sprintf(
-				"these entries end with %d and lead to the history %s; by the file's own end they are %d and lead to %.16x: "+
-					"it was changed behind entry %d", v.state.Index(), short(v.chain[:]), rec.Number, rec.Contents, v.agreed.Entry)})
-		}
+		v.ends(rec)
 	default:
 		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("byte %d: %s stands where an entry should",
 			rec.At, kindName(rec.Kind))})
 	}
 	return nil
+}
+
+// ends compares what the file says of its end.
+func (v *verifier) ends(rec *history.Record) {
+	at := place{v.state.Index(), v.chain}
+	if v.passing != nil {
+		at = *v.passing
+	}
+	if rec.Number != at.entry || hex.EncodeToString(rec.Contents) != hex.EncodeToString(at.chain[:]) {
+		v.differ(Difference{Kind: History, Entry: at.entry, What: fmt.Sprintf(
+			"these entries end with %d and lead to the history %s; by the file's own end they are %d and lead to %.16x: "+
+				"it was changed behind entry %d", at.entry, short(at.chain[:]), rec.Number, rec.Contents, v.agreed.Entry)})
+	}
 }
 
 func kindName(k history.Kind) string { return fmt.Sprintf("a record %q", string(rune(k))) }
@@ -157,9 +177,7 @@ func (v *verifier) noteKeys() {
 	v.keys = keyring{v.state.Federation(), map[string]signature.Key{}}
 	for _, m := range v.state.Roster().Members {
 		v.keys.of[m.Site] = m.Key
-		if !slices.Contains(v.ever[m.Site], m.Key) {
-			v.ever[m.Site] = append(v.ever[m.Site], m.Key)
-		}
+		v.noteKey(m.Site, m.Key)
 	}
 }
 
@@ -167,12 +185,7 @@ func (v *verifier) noteKeys() {
 func (v *verifier) apply(w *window) error {
 	for i := range w.entries {
 		e := &w.entries[i]
-		if e.number != v.state.Index()+1 {
-			v.differ(Difference{Kind: Entries, Entry: v.state.Index() + 1, What: fmt.Sprintf(
-				"it is missing, or stands elsewhere: behind entry %d comes entry %d", v.state.Index(), e.number)})
-			return nil
-		}
-		if err := v.execute(e); err != nil {
+		if err := v.step(e); err != nil {
 			return err
 		}
 		if v.report.Difference != nil {
@@ -182,6 +195,19 @@ func (v *verifier) apply(w *window) error {
 	}
 	if v.Progress != nil {
 		v.Progress(w.done)
+	}
+	return nil
+}
+
+// step goes beyond an entry.
+func (v *verifier) step(e *entry) error {
+	switch {
+	case v.passing != nil:
+		v.pass(e)
+	case e.number != v.state.Index()+1:
+		v.missing(v.state.Index(), e.number)
+	default:
+		return v.execute(e)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,8 @@ type exportedHistory struct {
 	Entries    int    `json:"entries"`
 	Statements int    `json:"statements"`
 	Bytes      int64  `json:"bytes"`
+	// Notes say what of the folder is not in the file.
+	Notes []string `json:"notes"`
 }
 
 // AuditExport returns the command below `audit` that writes a history for a third party.
@@ -61,6 +64,9 @@ Exit codes: 0 written, 1 it cannot be read or written, 2 usage, 5 there is a fil
 				cli.Row(w, "begins", fmt.Sprintf("with the state behind entry %d", out.Begin))
 				cli.Row(w, "entries", fmt.Sprintf("%d to %d", out.Begin+1, out.End))
 				cli.Row(w, "statements", out.Statements)
+				for _, n := range out.Notes {
+					cli.Row(w, "note", n)
+				}
 			})
 		},
 	}
@@ -112,7 +118,8 @@ func exportHistory(ctx context.Context, a *cli.App, x *history.Export, from, to 
 	if err != nil {
 		return out, errors.Join(fmt.Errorf("write %s: %w", to, err), os.Remove(part))
 	}
-	return exportedHistory{filepath.Clean(to), x.First, x.Last, x.Entries, x.Statements, size}, nil
+	notes := slices.Concat([]string{}, src.Notes, x.Notes)
+	return exportedHistory{filepath.Clean(to), x.First, x.Last, x.Entries, x.Statements, size, notes}, nil
 }
 
 // keptBy returns the site whose broker has kept a source, by its own word.

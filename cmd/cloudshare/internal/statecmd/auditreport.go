@@ -14,16 +14,11 @@ import (
 
 // showReport writes what going through a history has found, for people.
 func showReport(w io.Writer, r *replay.Report) {
-	if d := r.Difference; d != nil {
-		cli.Row(w, "DIFFERS", d)
-		fmt.Fprintln(w, "\nUp to there:")
-	} else {
-		cli.Row(w, "all agrees", "nothing differs from what was signed")
-	}
+	showVerdict(w, r)
 	cli.Row(w, "federation", r.Federation+", kept by "+r.KeptBy)
 	cli.Row(w, "entries", fmt.Sprintf("%d, from %d to %d", r.Entries, r.Begin.Entry+1, r.End.Entry))
 	for _, g := range r.Gaps {
-		cli.Row(w, "gap", fmt.Sprintf("of the entries behind %d up to %d nothing was kept but the state", g.Behind, g.To))
+		cli.Row(w, "gap", fmt.Sprintf("of the entries behind %d up to %d nothing was kept but the state; %s", g.Behind, g.To, backed(&g)))
 	}
 	cli.Row(w, "bundles", fmt.Sprintf("%d, with %s; not their sites' word, and refused: %d",
 		r.Bundles, cli.Plural(int64(r.Commands), "command"), r.Unsigned))
@@ -36,8 +31,8 @@ func showReport(w io.Writer, r *replay.Report) {
 		cli.Row(w, "by most", point(&r.Backed))
 	}
 	cli.Row(w, "end", fmt.Sprintf("entry %d, state %.16s", r.End.Entry, r.End.State))
-	if behind := r.End.Entry - max(r.Signed.Entry, r.Begin.Entry); behind > 0 {
-		cli.Row(w, "not signed yet", fmt.Sprintf("the order of the last %d entries, and the time in them", behind))
+	if signed := lastKnown(r); r.End.Entry > signed {
+		cli.Row(w, "not signed yet", fmt.Sprintf("the order of the last %d entries, and the time in them", r.End.Entry-signed))
 	}
 	cli.Row(w, "statements", fmt.Sprintf("%d agree, %d are of entries that are not here", r.Statements, r.Elsewhere))
 	for _, n := range r.Notes {
@@ -49,6 +44,42 @@ func showReport(w io.Writer, r *replay.Report) {
 	for _, text := range r.Unproven {
 		fmt.Fprintln(w, "- "+text)
 	}
+}
+
+// showVerdict says first what matters most.
+func showVerdict(w io.Writer, r *replay.Report) {
+	for i := range r.Dissent {
+		cli.Row(w, "DISSENT", &r.Dissent[i])
+	}
+	entry, fileSays := r.FilesWord()
+	switch {
+	case r.Difference != nil:
+		cli.Row(w, "DIFFERS", r.Difference)
+		fmt.Fprintln(w, "\nUp to there:")
+	case fileSays:
+		cli.Row(w, "NOT BACKED", fmt.Sprintf("nothing else differs, but the ledger behind entry %d is the file's word", entry))
+	case len(r.Dissent) > 0:
+		cli.Row(w, "else", "nothing differs from what others have signed")
+	default:
+		cli.Row(w, "all agrees", "nothing differs from what was signed")
+	}
+}
+
+// backed words who stands for the state behind a gap.
+func backed(g *replay.Gap) string {
+	if len(g.SignedBy) == 0 {
+		return fmt.Sprintf("the ledger behind entry %d is the file's word", g.To)
+	}
+	return "what follows from it was signed by " + strings.Join(g.SignedBy, " ")
+}
+
+// lastKnown returns the last entry up to which nothing is missing in what was signed: from there on order is not.
+func lastKnown(r *replay.Report) uint64 {
+	last := max(r.Signed.Entry, r.Begin.Entry)
+	if n := len(r.Gaps); n > 0 {
+		last = max(last, r.Gaps[n-1].To)
+	}
+	return last
 }
 
 // point words who has signed a moment.

@@ -2,6 +2,7 @@ package statecmd
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,21 +27,23 @@ func AuditVerify(a *cli.App) *cobra.Command {
 		Use: "verify FILE|DATA_DIR", Short: "Go through a history of the log again, and check all that is signed in it", Args: cobra.ExactArgs(1),
 		Example: `  cloudshare audit verify fed.history
   cloudshare audit verify /var/lib/cloudshare -o json
-  cloudshare audit verify fed.history --key lab-b=cspub1… --statements lab-b.history`,
+  cloudshare audit verify fed.history --key lab-b=csk_… --statements lab-b.history`,
 		Long: `Go through a file that ` + "`cloudshare audit export`" + ` wrote, or what a broker keeps in its data_dir, which may run. Each
 bundle's signature is checked by the key that its site has in the state, each entry is executed again by the same state
 machine that brokers run, so every decision and the ledger come out once more; and what members have signed of their
 histories and states meanwhile is compared with that. The first difference is named: at which entry, and whose word
-differs.
+differs. A site that has signed something else than others, who have signed what stands here, is named, and does not end it.
 
 It needs no broker and nothing but the file. It does not know whose the keys are: give those that each site has told you
 by another way (--key, as its ` + "`cloudshare members`" + ` shows it). One site's file proves nothing against all who have signed it:
 --statements takes what was signed from another site's file, or from a file of evidence, and compares it, too. What else
 it does not prove stands at its end; see ` + "`cloudshare guide audit`" + `.
 
-Exit codes: 0 all is as it was signed, 1 something differs, or it cannot be read, 2 usage.`,
+Behind a gap the ledger is the file's word until sites have signed it by keys known before; the first line says so.
+
+Exit codes: 0 nothing differs, 1 something does, a site dissents, or it cannot be read, 2 usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := verifyOptions(keys, statements)
+			o, err := verifyOptions(cmd.Context(), keys, statements)
 			if err != nil {
 				return err
 			}
@@ -56,7 +59,7 @@ Exit codes: 0 all is as it was signed, 1 something differs, or it cannot be read
 				return err
 			}
 			r.Federation = uuid.UUID(config.ParseID(r.Federation)).String()
-			if err = a.Show(r, func(w io.Writer) { showReport(w, r) }); err != nil || r.Difference == nil {
+			if err = a.Show(r, func(w io.Writer) { showReport(w, r) }); err != nil || r.Agrees() {
 				return err
 			}
 			return cli.WithExit(cli.ExitError, nil)
@@ -69,7 +72,7 @@ Exit codes: 0 all is as it was signed, 1 something differs, or it cannot be read
 }
 
 // verifyOptions reads what was given besides the file.
-func verifyOptions(keys, statements []string) (o replay.Options, err error) {
+func verifyOptions(ctx context.Context, keys, statements []string) (o replay.Options, err error) {
 	o.Keys = map[string]identity.Public{}
 	for _, k := range keys {
 		site, text, _ := strings.Cut(k, "=")
@@ -78,7 +81,7 @@ func verifyOptions(keys, statements []string) (o replay.Options, err error) {
 		}
 	}
 	for _, path := range statements {
-		list, err := statementsIn(path)
+		list, err := statementsIn(ctx, path)
 		if err != nil {
 			return o, fmt.Errorf("--statements: %w", err)
 		}
@@ -88,7 +91,7 @@ func verifyOptions(keys, statements []string) (o replay.Options, err error) {
 }
 
 // statementsIn returns what was signed in a history, or in a file of evidence.
-func statementsIn(path string) ([]replay.Signed, error) {
+func statementsIn(ctx context.Context, path string) ([]replay.Signed, error) {
 	if isEvidence(path) {
 		b, err := readEvidence(path)
 		if err != nil {
@@ -105,7 +108,7 @@ func statementsIn(path string) ([]replay.Signed, error) {
 		return nil, err
 	}
 	defer src.Close()
-	return replay.StatementsOf(src)
+	return replay.StatementsOf(ctx, src)
 }
 
 // isEvidence reports whether a file is in JSON.

@@ -126,3 +126,25 @@ func TestAuditVerifyRefuses(t *testing.T) {
 		}
 	}
 }
+
+// The first lines name who dissents, and say so where nobody stands for the ledger; nothing is counted below zero.
+func TestVerdictOfAReport(t *testing.T) {
+	gap := replay.Gap{Behind: 40, To: 90}
+	signed := replay.Gap{Behind: 40, To: 90, SignedBy: []string{"site-1"}}
+	for want, r := range map[string]replay.Report{
+		"NOT BACKED": {Gaps: []replay.Gap{gap}},
+		"all agrees": {Gaps: []replay.Gap{signed}},
+		"DISSENT":    {Dissent: []replay.Difference{{Entry: 7, Site: "site-3", What: "site-3 has signed another state"}}},
+	} {
+		r.Signed.Entry, r.End.Entry = 95, 93
+		var b bytes.Buffer
+		showReport(&b, &r)
+		first, _, _ := strings.Cut(b.String(), "\n")
+		if !strings.HasPrefix(first, want) || strings.Contains(b.String(), "not signed yet") {
+			t.Errorf("%s: %s", want, b.String())
+		}
+		if r.Agrees() != (want != "DISSENT") {
+			t.Errorf("%s: agrees %v", want, r.Agrees())
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node/coord"
@@ -121,7 +120,7 @@ func (l *Log) readLead(data []byte) (now tree.LeadRecord) {
 
 // maxTermAhead bounds how far the term in /lead is believed to be above that of the last entry: terms in which nothing
 // was ordered. It is less than what an entry may skip (fsm.MaxTermStep), so that the next leader's still counts.
-const maxTermAhead = fsm.MaxTermStep / 2
+const maxTermAhead = 1 << 19
 
 // stateTerm returns the term of the last entry applied, if the state knows.
 func (l *Log) stateTerm() (term uint64, known bool) {

@@ -41,11 +41,11 @@ func TestOutcomes(t *testing.T) {
 		signal int
 		detail string
 	}{
-		"success":        {pod: podState{ended: term(0, "Completed", "")}},
-		"failure":        {pod: podState{ended: term(42, "Error", "")}, code: 42, detail: "exited with code 42"},
-		"a signal":       {pod: podState{ended: term(139, "Error", "")}, code: 139, signal: 11, detail: "SIGSEGV"},
-		"no memory":      {pod: podState{ended: term(137, "OOMKilled", "")}, code: 137, signal: 9, detail: "out of memory (limit 64Mi)"},
-		"no command":     {pod: podState{ended: never(term(128, "StartError", startFailed))}, cause: executor.NoStart, code: 127, detail: "its command is not there"},
+		"success":    {pod: podState{ended: term(0, "Completed", "")}},
+		"failure":    {pod: podState{ended: term(42, "Error", "")}, code: 42, detail: "exited with code 42"},
+		"a signal":   {pod: podState{ended: term(139, "Error", "")}, code: 139, signal: 11, detail: "SIGSEGV"},
+		"no memory":  {pod: podState{ended: term(137, "OOMKilled", "")}, code: 137, signal: 9, detail: "out of memory (limit 64Mi)"},
+		"no command": {pod: podState{ended: never(term(128, "StartError", startFailed))}, cause: executor.NoStart, code: 127, detail: "its command is not there"},
 		"no leak": {
 			pod: podState{ended: never(term(128, "StartError", strings.ReplaceAll(startFailed, "executable file not found in $PATH", "input/output error")))}, cause: executor.Stopped,
 			detail: "runc create failed: its command cannot be run",

@@ -73,14 +73,14 @@ func (b *Book) Expire() bool {
 }
 
 // expire drops what has rested long enough, and reports whether there was any.
-func expire[K comparable](r *recent[K, refusal], boot int64) (any bool) {
+func expire[K comparable](r *recent[K, refusal], boot int64) (some bool) {
 	for k, v := range r.all() {
 		if boot >= v.until {
 			r.drop(k)
-			any = true
+			some = true
 		}
 	}
-	return any
+	return some
 }
 
 // Assigned is what an owner needs of the state to answer another site.

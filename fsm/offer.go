@@ -121,6 +121,7 @@ func (s *State) decline(x *site, c *command.Decline) command.Result {
 		o := declined
 		if c.Unopened {
 			o = unopened
+			s.barAlike(a.seq, x)
 		}
 		s.requeue(&a, r, o)
 		s.noteNotRun(&a)

@@ -205,7 +205,7 @@ func (m *model) fillThenAsk(t *rapid.T) {
 func (m *model) declineAll(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	c := &command.Decline{Reason: "busy"}
+	c := &command.Decline{Reason: "busy", Unopened: rapid.Bool().Draw(t, "unopened")}
 	for _, a := range m.w.s.Assignments(site) {
 		if rapid.IntRange(0, 3).Draw(t, "keep") > 0 {
 			c.Attempts = append(c.Attempts, a.AttemptRef)
@@ -630,7 +630,7 @@ func (m *model) complete(t *rapid.T) {
 func (m *model) decline(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	c := &command.Decline{Attempts: m.someAttempts(site), Reason: "busy"}
+	c := &command.Decline{Attempts: m.someAttempts(site), Reason: "busy", Unopened: rapid.Bool().Draw(t, "unopened")}
 	if rapid.Bool().Draw(t, "withOffer") {
 		c.Offer = m.drawOffer(site)
 	}

@@ -49,8 +49,8 @@ func testSignal(r *Rig) {
 func testNoSuchCommand(r *Rig) {
 	for _, cmd := range []string{"no-such-command-here", "/no/such/file", "./missing"} {
 		res := r.run(r.task(cmd))
-		if res.Cause != executor.NoStart || !strings.Contains(res.Detail, filepath.Base(cmd)) {
-			r.Errorf("%s: got %+v, want NoStart that names it", cmd, res)
+		if res.Cause != executor.NoStart || strings.Contains(res.Detail, filepath.Base(cmd)) || res.Detail == "" {
+			r.Errorf("%s: got %+v, want NoStart that does not name it to all members", cmd, res)
 		}
 	}
 	if res := r.run(r.task("/bin/true")); res.Cause != executor.Exited {

@@ -29,9 +29,9 @@ type refusal struct {
 // Error implements error.
 func (r *refusal) Error() string {
 	if r.kind == nil {
-		return "the API server refuses its Job: " + inLine(r.said.Error())
+		return "the API server refuses its Job: " + withoutNames(r.said.Error())
 	}
-	return r.kind.Error() + ": the API server refuses its Job: " + inLine(r.said.Error())
+	return r.kind.Error() + ": the API server refuses its Job: " + withoutNames(r.said.Error())
 }
 
 // Unwrap returns both.
@@ -57,7 +57,7 @@ func (c *jobClient) complaint(ctx context.Context, w *work) string {
 	if err != nil || len(list) == 0 {
 		return ""
 	}
-	return inLine(list[len(list)-1].Message)
+	return withoutNames(list[len(list)-1].Message)
 }
 
 // isUnclear notes why it is not known whether a Job was made.

@@ -3,7 +3,6 @@ package kube
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -99,10 +98,10 @@ func ended(t executor.Task, p *podView) executor.Result {
 	case isNoStart(e):
 		return executor.Result{
 			Cause: executor.NoStart, ExitCode: noStartCode(e.Message),
-			Detail: inLine(shortStart(e.Message)),
+			Detail: noStart(e.Message),
 		}
 	case e.Reason == startError || e.Reason == "ContainerCannotRun":
-		return lost(inLine("not started: " + e.Message))
+		return lost("not started: " + withoutNames(e.Message))
 	case e.Reason == "ContainerStatusUnknown":
 		return with(r, inLine(e.Reason+": "+e.Message))
 	case p.reason == deadlineExceeded && r.Started.IsZero():
@@ -165,37 +164,6 @@ func measured(e *corev1.ContainerStateTerminated, seen time.Duration) time.Durat
 	return max(told, time.Millisecond)
 }
 
-// execFailed is what runc and crun say of a command that cannot be run.
-var execFailed = regexp.MustCompile(`(?:exec: |executable file |unable to start container process: |executable path )(.*)`)
-
-// isNoStart: the command is wrong, not the node.
-func isNoStart(e *corev1.ContainerStateTerminated) bool {
-	if e.Reason != startError && e.Reason != "ContainerCannotRun" {
-		return false
-	}
-	for _, words := range []string{"executable file not found", "no such file or directory", "permission denied", "exec format error", "is a directory"} {
-		if strings.Contains(e.Message, words) && execFailed.MatchString(e.Message) {
-			return true
-		}
-	}
-	return false
-}
-
-func noStartCode(message string) int {
-	if strings.Contains(message, "not found") || strings.Contains(message, "no such file") {
-		return 127
-	}
-	return 126
-}
-
-// shortStart leaves out the runtimes' way to the cause.
-func shortStart(message string) string {
-	if i := strings.LastIndex(message, "exec: "); i >= 0 {
-		message = message[i:]
-	}
-	return strings.TrimSuffix(message, ": unknown")
-}
-
 // isOwnFault: the pod was evicted for what it did itself.
 func isOwnFault(message string) bool {
 	return strings.Contains(message, "exceeds the") || strings.Contains(message, "exceeded its")
@@ -242,6 +210,8 @@ func (v *podView) waitsFor() string {
 		return inLine(v.noWatchdog)
 	case v.waiting == "" || v.waiting == "ContainerCreating" || v.waiting == "PodInitializing":
 		return "starting on node " + v.node
+	case strings.Contains(v.waiting, "Container"): // RunContainerError and such, not an image's
+		return withoutNames(v.waiting + ": " + v.what)
 	}
 	return inLine(v.waiting + ": " + v.what)
 }

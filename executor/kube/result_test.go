@@ -41,11 +41,15 @@ func TestOutcomes(t *testing.T) {
 		signal int
 		detail string
 	}{
-		"success":        {pod: podState{ended: term(0, "Completed", "")}},
-		"failure":        {pod: podState{ended: term(42, "Error", "")}, code: 42, detail: "exited with code 42"},
-		"a signal":       {pod: podState{ended: term(139, "Error", "")}, code: 139, signal: 11, detail: "SIGSEGV"},
-		"no memory":      {pod: podState{ended: term(137, "OOMKilled", "")}, code: 137, signal: 9, detail: "out of memory (limit 64Mi)"},
-		"no command":     {pod: podState{ended: never(term(128, "StartError", startFailed))}, cause: executor.NoStart, code: 127, detail: `exec: "no-such": executable file not found`},
+		"success":    {pod: podState{ended: term(0, "Completed", "")}},
+		"failure":    {pod: podState{ended: term(42, "Error", "")}, code: 42, detail: "exited with code 42"},
+		"a signal":   {pod: podState{ended: term(139, "Error", "")}, code: 139, signal: 11, detail: "SIGSEGV"},
+		"no memory":  {pod: podState{ended: term(137, "OOMKilled", "")}, code: 137, signal: 9, detail: "out of memory (limit 64Mi)"},
+		"no command": {pod: podState{ended: never(term(128, "StartError", startFailed))}, cause: executor.NoStart, code: 127, detail: "its command is not there"},
+		"no leak": {
+			pod: podState{ended: never(term(128, "StartError", strings.ReplaceAll(startFailed, "executable file not found in $PATH", "input/output error")))}, cause: executor.Stopped,
+			detail: "runc create failed: its command cannot be run",
+		},
 		"no node for it": {pod: podState{ended: never(term(128, "StartError", "cgroup: no space left"))}, cause: executor.Stopped, detail: "lost: not started: cgroup"},
 		"deadline": {
 			pod: podState{phase: corev1.PodFailed, reason: "DeadlineExceeded", ended: term(137, "Error", "")}, cause: executor.TimedOut, code: 137,

@@ -102,7 +102,7 @@ func neverBegan(p *podView, k *kill, seen executor.Result) executor.Result {
 	why := p.noWatchdog
 	if e := p.podState.ended; e != nil && why == "" {
 		t, _ := guard.ReadTold(e.Message)
-		why = cmp.Or(strings.TrimPrefix(t.Detail, "not started: "), e.Message)
+		why = cmp.Or(strings.TrimPrefix(t.Detail, "not started: "), withoutNames(e.Message))
 	}
 	return lost(inLine("not started: " + cmp.Or(why, seen.Detail)))
 }

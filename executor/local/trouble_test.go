@@ -352,3 +352,22 @@ func TestLostOutputThatCannotBeKept(t *testing.T) {
 	}
 	o.lostOutput(task)
 }
+
+// TestAbsentCommandIsNamedInItsStderr: its result, which all members read, does not name it.
+func TestAbsentCommandIsNamedInItsStderr(t *testing.T) {
+	o, _ := unwarmed(t)
+	for i, name := range []string{"secret-tool", "/opt/secret/tool"} {
+		task := shell(uint32(i)+1, "")
+		task.Command = []string{name}
+		r := o.run(task)
+		rc, err := o.Logs(o.Context(), task.ID, "stderr", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(rc)
+		_ = rc.Close()
+		if err != nil || !strings.Contains(string(text), name) || r.Detail != "its command is not there" {
+			t.Errorf("%s: all read %q, its stderr is %q, %v", name, r.Detail, text, err)
+		}
+	}
+}

@@ -34,7 +34,8 @@ func Environ(t executor.Task, work string, base ...string) ([]string, error) {
 	}
 	for k, v := range t.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
-			return nil, fmt.Errorf("environment variable %q cannot be set: empty name, '=' or a NUL", k)
+			whole := fmt.Errorf("environment variable %q cannot be set: empty name, '=' or a NUL", k)
+			return nil, &private{"an environment variable cannot be set: empty name, '=' or a NUL", whole}
 		}
 		env[k] = v
 	}
@@ -89,7 +90,7 @@ func LookPath(name string, env []string) (string, error) {
 		}
 	}
 	if odd != nil {
-		return "", &Trouble{odd}
+		return "", &Trouble{hide(odd)}
 	}
-	return "", fmt.Errorf("%w %q in PATH %s", errNoCommand, name, path)
+	return "", hide(fmt.Errorf("%w %q in PATH %s", errNoCommand, name, path))
 }

@@ -21,6 +21,7 @@ func (w *Watch) Run(start func() error) executor.Result {
 		return Late()
 	}
 	if err := start(); err != nil {
+		w.tellWhole(err)
 		return NotBegun(err)
 	}
 	if w.Task.Timeout > 0 {

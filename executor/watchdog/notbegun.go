@@ -23,7 +23,7 @@ func (t *Trouble) Error() string { return t.Cause.Error() }
 func (t *Trouble) Unwrap() error { return t.Cause }
 
 // NotBegun returns the result of an attempt of which no process ran: Declined if a Trouble
-// is why, else NoStart with a shell's codes.
+// is why, else NoStart with a shell's codes. Its Detail does not name what was to run.
 func NotBegun(err error) executor.Result {
 	if trouble, ok := errors.AsType[*Trouble](err); ok {
 		return executor.Result{Cause: executor.Declined, Detail: "not started, by its site's trouble: " + trouble.Error()}
@@ -53,7 +53,10 @@ const tinyMiB = 16
 // StartError says why the command of t, which is at file, was not started: it is a
 // Trouble unless the task's own command or limit is to blame.
 func StartError(t executor.Task, file string, err error) error {
-	said := fmt.Errorf("start %s: %w", t.Command[0], err)
+	if trouble, ok := errors.AsType[*Trouble](err); ok {
+		return trouble
+	}
+	said := hide(fmt.Errorf("start %s: %w", t.Command[0], err))
 	switch tiny := t.Need.MemMiB > 0 && t.Need.MemMiB <= tinyMiB; {
 	case isOwnError(err),
 		// The kernel says so, too, of a program that is cut off.

@@ -159,3 +159,45 @@ func TestForgedAnswers(t *testing.T) {
 		t.Errorf("the job is %s", v.State)
 	}
 }
+
+// An owner that refuses all keys, or is not reached, pays nothing for that, and keeps no core from an honest job that
+// waits behind hundreds of its own.
+func TestRefusingOwnerStarvesNobody(t *testing.T) {
+	for _, failed := range []string{"", "no route to host"} {
+		r := newRig(t, command.DefaultParams(), 1, 1, 1)
+		a, b, c := r.sites[0], r.sites[1], r.sites[2]
+		a.submit(sleepJob, "") // a's core is taken
+		r.settle()
+		r.late = func(s *rigSite, e Event) {
+			ev := e.(KeysEvent)
+			for i := range ev.Answers {
+				if ev.Owner == "b" {
+					ev.Answers[i] = seal.Answer{Refusal: seal.NoSecret}
+				}
+			}
+			s.turn(ev)
+		}
+		b.unheard = failed
+		for i := range 300 {
+			b.submit(sealedJob(fmt.Sprint(i)), "")
+		}
+		r.settle()
+		c.submit(sealedJob("honest"), "")
+		r.settle()
+		var events []fsm.Event
+		r.state.Observe(&events)
+		a.finish(a.only(), 0)
+		for range 5 {
+			r.second()
+		}
+		declines := 0
+		for _, e := range events {
+			if e.Kind == fsm.EventTaskRequeued {
+				declines++
+			}
+		}
+		if got := fmt.Sprint(a.commands()); got != "[run honest WHAT=honest]" || declines > 20 {
+			t.Errorf("after %d declines a runs %s", declines, got)
+		}
+	}
+}

@@ -51,6 +51,27 @@ func runningSealed(t *testing.T) command.AttemptRef {
 	return command.AttemptRef{Job: id, Attempt: uint32(tasks[0].Attempt), Token: uint64(token)}
 }
 
+// failSealed has a job of site-1's fail at site-2, since its command is not there: the record says why.
+func failSealed(t *testing.T) {
+	t.Helper()
+	a, err := shared.Sites[0].Submit(within(t), testbed.Spec{
+		Command: []string{"/opt/" + whatIsRun[1]}, Sites: &testbed.Where{Only: []string{"site-2"}},
+	})
+	must(t, err)
+	await(t, "a failed job", func() error {
+		job, err := shared.Sites[2].Job(t.Context(), a.ID)
+		if err == nil && job.State == "failed" {
+			return nil
+		}
+		return errNotYet
+	})
+	for _, s := range shared.Sites[1:] {
+		if told := tellsOf(t, s, a.ID); len(told) > 0 {
+			t.Errorf("%s tells what failed: %v", s.Name, told)
+		}
+	}
+}
+
 // keyFor is what a member is told that asks site-1 for the key of an attempt.
 func keyFor(t *testing.T, who *intruder.Intruder, ref command.AttemptRef) seal.Answer {
 	t.Helper()
@@ -65,7 +86,7 @@ func keyFor(t *testing.T, who *intruder.Intruder, ref command.AttemptRef) seal.A
 
 // TestSealedCommands: what a job runs is known to its owner and to the site that runs it. A member to which nothing of
 // it is assigned gets no key, be it one without machines or one that lends; and it stands nowhere in what a third site
-// keeps or tells its operator.
+// keeps or tells its operator; nor does why a task of it failed.
 func TestSealedCommands(t *testing.T) {
 	attacked(t)
 	ref := runningSealed(t)
@@ -79,6 +100,7 @@ func TestSealedCommands(t *testing.T) {
 	if got := keyFor(t, keyOf(t, shared.Sites[1]), ref); got.Refusal != seal.Granted {
 		t.Errorf("the site that runs it is told: %s", got.Refusal)
 	}
+	failSealed(t)
 	for _, s := range shared.Sites {
 		files := filesWith(t, s)
 		told := tellsOf(t, s, ref.Job.String())

@@ -197,15 +197,20 @@ const (
 // namedPage is federationPage for a name, which is sealed: this site's jobs only are opened, beside the state, so that
 // the state does not wait for it.
 func (rd *Reader) namedPage(q node.JobQuery, f fsm.JobFilter, cur cursor, own *ownPage) (page []listed, next uint64) {
-	rd.replica.View(func(s *fsm.State) { own.dropPublished(s) })
 	if cur.fedDone || q.Site != "" && q.Site != rd.site {
+		rd.replica.View(own.dropPublished)
 		return nil, 0
 	}
 	f.Owner, next = rd.site, cur.seq
 	size := 0
-	for range namedLooks {
+	for look := range namedLooks {
 		var views []fsm.JobView
-		rd.replica.View(func(s *fsm.State) { views, next = s.Jobs(f, next, namedLook) })
+		rd.replica.View(func(s *fsm.State) {
+			if look == 0 { // in one view with the jobs, or one that is published in between is listed twice
+				own.dropPublished(s)
+			}
+			views, next = s.Jobs(f, next, namedLook)
+		})
 		for i := range views {
 			if !q.Matches(views[i].Spec.Payload, rd.sealer) {
 				continue

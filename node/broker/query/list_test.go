@@ -3,12 +3,14 @@ package query
 import (
 	"context"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/core/own"
@@ -54,6 +56,13 @@ func newReader(t *testing.T, home, pending, published []command.JobSpec) *Reader
 // stateWith is a copy of a state in which site a has published jobs.
 func stateWith(t *testing.T, published []command.JobSpec) *replica.Replica {
 	t.Helper()
+	state, _ := orderedState(t, published)
+	return state
+}
+
+// orderedState is stateWith, and its log.
+func orderedState(t *testing.T, published []command.JobSpec) (*replica.Replica, coord.Log) {
+	t.Helper()
 	state := replica.NewReplica()
 	log, err := mem.New(func() int64 { return 1 }).Open("a", state)
 	if err != nil {
@@ -72,7 +81,7 @@ func stateWith(t *testing.T, published []command.JobSpec) *replica.Replica {
 			t.Fatalf("%T: %v, %v", cmd.Body, results, err)
 		}
 	}
-	return state
+	return state, log
 }
 
 // sealer is site a's.
@@ -125,6 +134,32 @@ func TestListShowsAPublishedJobOnce(t *testing.T) {
 	}
 	if want := []string{"a.4", "a.3", "a.2", "a.1"}; !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
+	}
+}
+
+// Found by review: a job that is published while its name is looked for was listed twice.
+func TestPublishedWhileNameIsLookedFor(t *testing.T) {
+	state, log := orderedState(t, nil)
+	r := New(Sources{Site: "a", Sealer: sealer, Replica: state})
+	for num := uint64(1); num <= 20; num++ {
+		name := "n" + strconv.FormatUint(num, 10)
+		done := make(chan error)
+		go func() {
+			_, err := log.Propose(t.Context(), command.Command{
+				ID:   command.ID{Site: "a", Incarnation: 1, Seq: num + 1},
+				Body: &command.Submit{Jobs: []command.JobSpec{specOf(num, name)}},
+			})
+			done <- err
+		}()
+		own := ownPage{jobs: make([]listed, 20_000)} // so long that it is published meanwhile
+		own.jobs[0].ID = command.JobID{Site: "a", Num: num}
+		page, _ := r.namedPage(node.JobQuery{Limit: 10, Name: name}, fsm.JobFilter{}, cursor{}, &own)
+		if n := len(page) + len(own.jobs) - 19_999; n != 1 {
+			t.Fatalf("job %d is listed %d times", num, n)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package attempts
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,11 +70,19 @@ func (m *Memory) specOf(owner string, payload []byte) (jobspec.Spec, error) {
 		}
 		spec, err := jobspec.ReadTexts(public, text)
 		if err != nil {
-			return jobspec.Spec{}, err
+			return jobspec.Spec{}, hide(public, err)
 		}
 		m.owner, m.payload, m.spec = owner, payload, spec
 	}
 	spec := m.spec
 	spec.Command, spec.Env = slices.Clone(spec.Command), maps.Clone(spec.Env)
 	return spec, nil
+}
+
+// hide returns why a payload cannot be read. All members read it, so of the sealed text nothing is quoted.
+func hide(public []byte, err error) error {
+	if _, also := jobspec.ReadTexts(public, nil); also == nil {
+		return errors.New("its sealed part is damaged, or of a later version of its owner's broker")
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package attempts
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -56,5 +57,15 @@ func TestMemoryGivesCopies(t *testing.T) {
 		if _, err := m.specOf("a", nil); err == nil {
 			t.Error("no payload is read")
 		}
+	}
+}
+
+// TestUnreadableTextIsNotQuoted: why a payload cannot be read goes to all members.
+func TestUnreadableTextIsNotQuoted(t *testing.T) {
+	m := Memory{open: func(string, []byte) (public, text []byte, err error) {
+		return []byte("{}"), []byte(`{"secret":"secret"}`), nil
+	}}
+	if _, err := m.specOf("a", nil); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("it is told as %v", err)
 	}
 }

@@ -21,39 +21,19 @@ func (b *Book) Answered(site string, answers []seal.Answer, failed string, again
 	if failed == "" && len(answers) != len(asked) {
 		failed = "its answer is of another question"
 	}
+	if failed == "" {
+		failed = b.takeAll(site, o, asked, answers, again)
+	}
 	if failed != "" {
 		b.rest(site, o, failed)
-		for _, mark := range append(asked, o.marks...) {
-			o.release(mark, again)
+		for _, w := range append(asked, o.next...) {
+			o.release(w.mark, again)
 		}
-		o.next, o.marks = nil, nil
-		return
+		o.next = nil
 	}
-	o.rest, o.refusal = 0, refusal{}
-	for i, mark := range asked {
-		b.take(site, mark, &answers[i])
-		o.release(mark, again)
-	}
-	if len(o.waiting) == 0 {
+	if len(o.waiting) == 0 && o.rest == 0 && o.keyless == 0 {
 		delete(b.owners, site)
 	}
-}
-
-// take keeps a key, or why there is none.
-func (b *Book) take(site string, mark seal.Mark, a *seal.Answer) {
-	why, rest := a.Refusal.String(), refusedRest
-	switch {
-	case a.Refusal == seal.Behind, a.Refusal == seal.TooMany:
-		rest = soonRest
-	case a.Refusal != seal.Granted:
-	case !a.Key.Opens(mark):
-		why = "it gave a key that does not open it"
-	default:
-		b.keys.put(mark, a.Key)
-		return
-	}
-	why = words(site, ": "+why)
-	b.refused.put(mark, refusal{why, b.now.Boot + int64(rest)})
 }
 
 // rest has an owner not asked for a while.
@@ -85,15 +65,22 @@ func (b *Book) Expire() bool {
 			o.refusal, b.moot = refusal{}, true
 		}
 	}
-	for mark, r := range b.refused.all() {
-		if b.now.Boot >= r.until {
-			b.refused.drop(mark)
-			b.moot = true
-		}
-	}
+	b.moot = expire(&b.refused, b.now.Boot) || b.moot
+	b.moot = expire(&b.unknown, b.now.Boot) || b.moot
 	moot := b.moot
 	b.moot = false
 	return moot
+}
+
+// expire drops what has rested long enough, and reports whether there was any.
+func expire[K comparable](r *recent[K, refusal], boot int64) (some bool) {
+	for k, v := range r.all() {
+		if boot >= v.until {
+			r.drop(k)
+			some = true
+		}
+	}
+	return some
 }
 
 // Assigned is what an owner needs of the state to answer another site.
@@ -109,6 +96,9 @@ func Answer(own *seal.Sealer, from string, ref command.AttemptRef, s Assigned) s
 	}
 	as, ok := s.Assignment(from, ref)
 	if !ok || as.AttemptRef != ref {
+		return seal.Answer{Refusal: seal.NotAssigned}
+	}
+	if _, err := seal.MarkOf(as.Payload); err != nil { // one that its job does not wait for any more
 		return seal.Answer{Refusal: seal.NotAssigned}
 	}
 	key, err := own.Key(as.Payload)

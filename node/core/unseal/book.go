@@ -22,9 +22,9 @@ const (
 	maxKeys = 4096
 	// maxRefused bounds the payloads of which a refusal is remembered.
 	maxRefused = 4096
-	// firstRest and longestRest are for how long an owner that was not reached is not asked again, and this site
-	// declines its tasks: longer each time.
-	firstRest, longestRest = 2 * time.Second, 30 * time.Second
+	// firstRest and longestRest are for how long an owner that was not reached, or gave no key, is not asked again, and
+	// this site declines its tasks: longer each time, since after each rest others wait behind all its jobs again.
+	firstRest, longestRest = 2 * time.Second, 4 * time.Minute
 	// refusedRest is for how long a payload is not asked for again that its owner gave no key of, soonRest if the owner
 	// was only not able to say.
 	refusedRest, soonRest = 15 * time.Second, 2 * time.Second
@@ -34,11 +34,25 @@ const (
 type Book struct {
 	own     *seal.Sealer
 	now     *turn.Clock
-	keys    recent[seal.Key]
-	refused recent[refusal]
+	keys    recent[seal.Mark, seal.Key]
+	refused recent[payload, refusal]
+	// unknown are the attempts that their owners do not know.
+	unknown recent[command.AttemptRef, refusal]
 	owners  map[string]*owner // that are asked, or rest
 	// moot: an owner or a payload rests no more, so that what was declined for it may come back.
 	moot bool
+}
+
+// payload is an owner's: another may submit the same bytes, which is no reason to refuse the first one's.
+type payload struct {
+	owner string
+	mark  seal.Mark
+}
+
+// wanted is an attempt that stands for all that wait for a mark.
+type wanted struct {
+	ref  command.AttemptRef
+	mark seal.Mark
 }
 
 // refusal is why a payload rests, until when by CLOCK_BOOTTIME.
@@ -49,21 +63,21 @@ type refusal struct {
 
 // owner is another site, as this one asks it for keys.
 type owner struct {
-	// asked are the marks of the question under way, in its order; nil: none is.
-	asked []seal.Mark
-	next  []command.AttemptRef // an attempt of each mark of the next question
-	marks []seal.Mark          // of next
+	asked []wanted // by the question under way, in its order; nil: none is
+	next  []wanted // by the next question
 	// waiting are the attempts by the mark that they wait for.
 	waiting map[seal.Mark][]command.AttemptRef
 	rest    time.Duration // at its last failure, 0 = none
-	refusal               // of all its payloads
+	// keyless counts answers in a row without any key.
+	keyless int
+	refusal // of all its payloads
 }
 
 // NewBook returns the book of a site that has no keys but its own.
 func NewBook(own *seal.Sealer, now *turn.Clock) Book {
 	return Book{
-		own: own, now: now, keys: newRecent[seal.Key](maxKeys), refused: newRecent[refusal](maxRefused),
-		owners: map[string]*owner{},
+		own: own, now: now, keys: newRecent[seal.Mark, seal.Key](maxKeys), owners: map[string]*owner{},
+		refused: newRecent[payload, refusal](maxRefused), unknown: newRecent[command.AttemptRef, refusal](maxRefused),
 	}
 }
 
@@ -98,7 +112,10 @@ func (b *Book) Ready(as *fsm.Assignment) (ready bool, why string) {
 	if _, ok := b.keys.get(mark); ok {
 		return true, ""
 	}
-	if r, ok := b.refused.get(mark); ok && b.now.Boot < r.until {
+	if r, ok := b.refused.get(payload{as.Job.Site, mark}); ok && b.now.Boot < r.until {
+		return false, r.why
+	}
+	if r, ok := b.unknown.get(as.AttemptRef); ok && b.now.Boot < r.until {
 		return false, r.why
 	}
 	o := b.owners[as.Job.Site]
@@ -121,7 +138,7 @@ func (o *owner) want(mark seal.Mark, ref command.AttemptRef) {
 	}
 	o.waiting[mark] = append(waiting, ref)
 	if !known {
-		o.next, o.marks = append(o.next, ref), append(o.marks, mark)
+		o.next = append(o.next, wanted{ref, mark})
 	}
 }
 
@@ -133,7 +150,11 @@ func (b *Book) Ask(index uint64, fx *turn.Effects) {
 			continue
 		}
 		n := min(len(o.next), MaxAsked)
-		fx.Asks = append(fx.Asks, turn.KeyAsk{Owner: site, Index: index, Attempts: o.next[:n:n]})
-		o.asked, o.next, o.marks = o.marks[:n:n], o.next[n:], o.marks[n:]
+		o.asked, o.next = o.next[:n:n], o.next[n:]
+		attempts := make([]command.AttemptRef, n)
+		for i := range o.asked {
+			attempts[i] = o.asked[i].ref
+		}
+		fx.Asks = append(fx.Asks, turn.KeyAsk{Owner: site, Index: index, Attempts: attempts})
 	}
 }

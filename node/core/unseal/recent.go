@@ -3,35 +3,35 @@ package unseal
 import (
 	"iter"
 	"maps"
-
-	"github.com/cloudshare/cloudshare/node/seal"
 )
 
-// recent remembers a bounded number of things by their marks, the newest ones.
-type recent[T any] struct {
+// recent remembers a bounded number of things by their names, the newest ones.
+type recent[K comparable, T any] struct {
 	most  int
-	by    map[seal.Mark]T
-	order []seal.Mark // oldest first; those that are dropped stand in it until they are the oldest
+	by    map[K]T
+	order []K // oldest first; those that are dropped stand in it until they are the oldest
 }
 
-func newRecent[T any](most int) recent[T] { return recent[T]{most: most, by: map[seal.Mark]T{}} }
+func newRecent[K comparable, T any](most int) recent[K, T] {
+	return recent[K, T]{most: most, by: map[K]T{}}
+}
 
-func (r *recent[T]) get(m seal.Mark) (T, bool) {
-	v, ok := r.by[m]
+func (r *recent[K, T]) get(k K) (T, bool) {
+	v, ok := r.by[k]
 	return v, ok
 }
 
-func (r *recent[T]) put(m seal.Mark, v T) {
-	if _, known := r.by[m]; !known {
+func (r *recent[K, T]) put(k K, v T) {
+	if _, known := r.by[k]; !known {
 		for len(r.order) >= r.most {
 			delete(r.by, r.order[0])
 			r.order = r.order[1:]
 		}
-		r.order = append(r.order, m)
+		r.order = append(r.order, k)
 	}
-	r.by[m] = v
+	r.by[k] = v
 }
 
-func (r *recent[T]) drop(m seal.Mark) { delete(r.by, m) }
+func (r *recent[K, T]) drop(k K) { delete(r.by, k) }
 
-func (r *recent[T]) all() iter.Seq2[seal.Mark, T] { return maps.All(r.by) }
+func (r *recent[K, T]) all() iter.Seq2[K, T] { return maps.All(r.by) }

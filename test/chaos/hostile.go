@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/test/chaos/check"
 	"github.com/cloudshare/cloudshare/test/chaos/plan"
 )
 
@@ -65,7 +66,7 @@ func (r *run) beginHostile(ctx context.Context, f plan.Fault) {
 	victim := rotate(r.honest(), f.Number)[0]
 	r.say("%s turns hostile, to %s most of all, for %s", m.Name, victim.Name, f.For)
 	r.faults.going.Go(func() {
-		err := r.misbehave(ctx, m, victim, f.For)
+		err := r.misbehave(ctx, m, victim, f.For, acts{})
 		forged, cause := m.did("leader-forges")
 		err = errors.Join(err, cause)
 		r.say("%s keeps to the protocol again; since it started %d entries of its own held forgeries", m.Name, forged)
@@ -76,16 +77,36 @@ func (r *run) beginHostile(ctx context.Context, f plan.Fault) {
 
 // misbehave has a site be hostile for a time: all the while as a member, and wherever it leads as the leader, which
 // censors the victim, if there is one, towards the end.
-func (r *run) misbehave(ctx context.Context, m, victim *member, d time.Duration) error {
-	began, blind := time.Now(), min(d/2, blindFor)
-	abuse, stop := context.WithTimeout(ctx, d)
+func (r *run) misbehave(ctx context.Context, m, victim *member, d time.Duration, least acts) error {
+	blind := min(d/2, blindFor)
+	abuse, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- r.abuse(abuse, m) }()
 	err := m.turn(leadsFalsely, "")
 	if sleep(ctx, d-blind) == nil && victim != nil {
-		err = errors.Join(err, m.turn(leadsBlindly, victim.Name))
+		err = errors.Join(err, m.awaitDone(ctx, "leader-forges-ends", least.forgedEnds), m.turn(leadsBlindly, victim.Name))
 	}
-	_ = sleep(ctx, d-time.Since(began)) // the run's end: it is taken back then
+	_ = sleep(ctx, blind) // the run's end: it is taken back then
+	err = errors.Join(err, m.awaitDone(ctx, "leader-censors", least.censored))
+	stop()
 	return errors.Join(err, m.turn("", ""), <-done)
+}
+
+// acts is how often a leader does what, at least, before it keeps to the protocol again.
+type acts struct{ forgedEnds, censored int }
+
+// awaitDone waits until a hostile leader has done something so often: what it does to entries it can do only once there
+// are some.
+func (m *member) awaitDone(ctx context.Context, what string, least int) error {
+	if least == 0 {
+		return nil
+	}
+	return within(ctx, 3*hostileFor, check.Progress, m.Name+" does "+what, func() error {
+		n, err := m.did(what)
+		if err == nil && n < least {
+			err = fmt.Errorf("%d times, not %d: the scenario is not what it says", n, least)
+		}
+		return err
+	})
 }

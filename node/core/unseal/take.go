@@ -17,6 +17,7 @@ func (b *Book) takeAll(
 		switch why := whyNot(&answers[i], w.mark); {
 		case why == "":
 			b.keys.put(w.mark, answers[i].Key)
+			b.moot = b.moot || o.why != "" // what was declined meanwhile may come back
 			o.keyless, o.rest, o.refusal = 0, 0, refusal{}
 		case answers[i].Refusal != seal.NotAssigned || o.keyless > 2:
 			refused = why

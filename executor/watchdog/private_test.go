@@ -21,14 +21,18 @@ func TestFailuresDoNotTellTheCommand(t *testing.T) {
 		named := &os.PathError{Op: "fork/exec", Path: "/opt/secret/tool", Err: err}
 		return StartError(executor.Task{Command: []string{"./secret-tool"}}, "./secret-tool", named)
 	}
-	for want, err := range map[string]error{
-		"its command is not there":                                                          absent,
-		"an environment variable cannot be set: empty name, '=' or a NUL":                   unset,
-		"its command may not be run":                                                        start(unix.EACCES),
-		"its command cannot be run: exec format error":                                      start(unix.ENOEXEC),
-		"not started, by its site's trouble: its command cannot be run: input/output error": start(unix.EIO),
-		"its command cannot be run":                                                         hide(errors.New("secret")),
+	for _, c := range []struct {
+		want string
+		err  error
+	}{
+		{"its command is not there", absent},
+		{"an environment variable cannot be set: empty name, '=' or a NUL", unset},
+		{"its command may not be run", start(unix.EACCES)},
+		{"its command cannot be run: exec format error", start(unix.ENOEXEC)},
+		{"not started, by its site's trouble: its command cannot be run: input/output error", start(unix.EIO)},
+		{"its command cannot be run", hide(errors.New("secret"))},
 	} {
+		want, err := c.want, c.err
 		file, oops := os.Create(filepath.Join(t.TempDir(), "stderr"))
 		if oops != nil {
 			t.Fatal(oops)

@@ -29,9 +29,17 @@ type refusal struct {
 // Error implements error.
 func (r *refusal) Error() string {
 	if r.kind == nil {
-		return "the API server refuses its Job: " + withoutNames(r.said.Error())
+		return "the API server refuses its Job: " + r.words()
 	}
-	return r.kind.Error() + ": the API server refuses its Job: " + withoutNames(r.said.Error())
+	return r.kind.Error() + ": the API server refuses its Job: " + r.words()
+}
+
+// words are the API server's, without what the Job would run. What it does not find is the namespace.
+func (r *refusal) words() string {
+	if apierrors.IsNotFound(r.said) {
+		return inLine(r.said.Error())
+	}
+	return withoutNames(r.said.Error())
 }
 
 // Unwrap returns both.

@@ -3,11 +3,13 @@
 package container
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/test/container/engines"
 	"github.com/cloudshare/cloudshare/test/testbed"
@@ -68,7 +70,11 @@ func brokerIn(t *testing.T, e *engines.Engine, calls []string, paths map[string]
 		if t.Failed() {
 			t.Logf("the broker said:\n%s", said(t, e, id))
 		}
-		_, _ = e.Call(t.Context(), http.MethodDelete, "/v1.41/containers/"+id+"?force=1", nil)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute) // the test's own is over
+		defer cancel()
+		if _, err := e.Call(ctx, http.MethodDelete, "/v1.41/containers/"+id+"?force=1", nil); err != nil {
+			t.Errorf("remove the broker's container: %v", err)
+		}
 	})
 	s.Await("the site is ready", func() error { return s.Ready(t.Context()) })
 	return s

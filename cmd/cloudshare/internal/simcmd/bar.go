@@ -31,15 +31,11 @@ func newStudyBar(a *cli.App, report *study.Report, began time.Time) *studyBar {
 
 // newInstancesBar returns a bar of so many instances.
 func newInstancesBar(a *cli.App, size int, began time.Time) *studyBar {
-	b := &studyBar{app: a, began: began, size: size}
-	if cli.IsTerminal(a.Err) {
-		b.bar = progressbar.NewOptions(b.size, progressbar.OptionSetWriter(a.Err), progressbar.OptionShowCount(),
-			// its time left would count what an earlier run played
-			progressbar.OptionSetPredictTime(false), progressbar.OptionSetWidth(30),
-			progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetDescription("instances"))
+	return &studyBar{
+		app: a, began: began, size: size,
+		// its time left would count what an earlier run played
+		bar: a.Bar(int64(size), "instances", progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false)),
 	}
-	return b
 }
 
 // found counts instances that an earlier run has left.

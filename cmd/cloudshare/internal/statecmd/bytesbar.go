@@ -24,13 +24,10 @@ type bytesBar struct {
 }
 
 func newBytesBar(ctx context.Context, a *cli.App, what string, size int64) *bytesBar {
-	b := &bytesBar{ctx: ctx, app: a, what: what, size: size, noted: time.Now()}
-	if cli.IsTerminal(a.Err) {
-		b.bar = progressbar.NewOptions64(size, progressbar.OptionSetWriter(a.Err), progressbar.OptionShowBytes(true),
-			progressbar.OptionSetWidth(30), progressbar.OptionThrottle(200*time.Millisecond),
-			progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription(what))
+	return &bytesBar{
+		ctx: ctx, app: a, what: what, size: size, noted: time.Now(),
+		bar: a.Bar(size, what, progressbar.OptionShowBytes(true)),
 	}
-	return b
 }
 
 // at shows how many bytes are done.

@@ -164,7 +164,7 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 	b.runner = newRunner(p)
 	b.registrar = newRegistrar(p, cfg, b.contact)
 	b.keyKeeper = &keyKeeper{
-		process: p, sealer: sealer, replica: cfg.Replica, askKeys: cfg.AskKeys, given: map[string]*allowance{},
+		process: p, sealer: sealer, replica: cfg.Replica, askKeys: cfg.AskKeys,
 	}
 	b.departure = newDeparture(p, cfg, b.runner.handlers)
 	b.watch = &leaderWatch{

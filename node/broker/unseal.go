@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/core"
@@ -36,13 +38,7 @@ type keyKeeper struct {
 	askKeys AskKeys
 
 	mu    sync.Mutex
-	given map[string]*allowance // by site
-}
-
-// allowance is how many keys a site may ask for.
-type allowance struct {
-	left float64
-	at   time.Time
+	given map[string]*rate.Limiter // of keys, by site
 }
 
 // ask asks an owner, and gives the core what it says.
@@ -103,14 +99,11 @@ func (k *keyKeeper) allows(site string, n int, now time.Time) bool {
 	defer k.mu.Unlock()
 	g := k.given[site]
 	if g == nil {
-		g = &allowance{left: keysAtOnce, at: now}
+		if k.given == nil {
+			k.given = map[string]*rate.Limiter{}
+		}
+		g = rate.NewLimiter(keysPerSecond, keysAtOnce)
 		k.given[site] = g
 	}
-	g.left = min(g.left+now.Sub(g.at).Seconds()*keysPerSecond, keysAtOnce)
-	g.at = now
-	if g.left < float64(n) {
-		return false
-	}
-	g.left -= float64(n)
-	return true
+	return g.AllowN(now, n)
 }

@@ -66,7 +66,7 @@ func TestKeysAreForTheAssignedSite(t *testing.T) {
 
 // TestManyKeys: a site that asks for more keys than anybody runs gets no more for a while, others do.
 func TestManyKeys(t *testing.T) {
-	k := &keyKeeper{given: map[string]*allowance{}}
+	k := &keyKeeper{}
 	now := time.Unix(1, 0)
 	for range keysAtOnce / 256 {
 		if !k.allows("b", 256, now) {

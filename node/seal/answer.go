@@ -31,6 +31,9 @@ func (r Refusal) String() string {
 	return "it refuses"
 }
 
+// MaxKeys is how many keys one question asks for at most.
+const MaxKeys = 256
+
 // Answer is what an owner says to one question for a key.
 type Answer struct {
 	Refusal Refusal

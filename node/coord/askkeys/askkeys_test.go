@@ -125,7 +125,7 @@ func FuzzWire(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if q, err := parseQuestion(b, "a"); err == nil {
 			again, err := parseQuestion(q.append(nil), "a")
-			if err != nil || !reflect.DeepEqual(again, q) || len(q.Attempts) > MaxKeys {
+			if err != nil || !reflect.DeepEqual(again, q) || len(q.Attempts) > seal.MaxKeys {
 				t.Fatalf("%+v becomes %+v, %v", q, again, err)
 			}
 		}

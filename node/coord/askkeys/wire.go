@@ -12,10 +12,8 @@ import (
 
 // Bounds of a question and its answer.
 const (
-	// MaxKeys is how many keys one question asks for at most.
-	MaxKeys     = 256
-	maxQuestion = binary.MaxVarintLen64 * (2 + 4*MaxKeys)
-	maxAnswer   = binary.MaxVarintLen64 + MaxKeys*(1+len(seal.Key{}))
+	maxQuestion = binary.MaxVarintLen64 * (2 + 4*seal.MaxKeys)
+	maxAnswer   = binary.MaxVarintLen64 + seal.MaxKeys*(1+len(seal.Key{}))
 )
 
 var errWire = errors.New("malformed question for keys, or answer")
@@ -42,7 +40,7 @@ func (q *Question) append(dst []byte) []byte {
 func parseQuestion(b []byte, owner string) (Question, error) {
 	d := relay.NewDecoder(b)
 	q := Question{Index: d.Uvarint()}
-	n := d.Count(MaxKeys, 4)
+	n := d.Count(seal.MaxKeys, 4)
 	for range n {
 		a := command.AttemptRef{Job: command.JobID{Site: owner, Num: d.Uvarint()}}
 		task, attempt := d.Uvarint(), d.Uvarint()
@@ -72,7 +70,7 @@ func appendAnswers(dst []byte, answers []seal.Answer) []byte {
 // parseAnswers reads the answer to a question for n keys.
 func parseAnswers(b []byte, n int) ([]seal.Answer, error) {
 	d := relay.NewDecoder(b)
-	got := d.Count(MaxKeys, 1)
+	got := d.Count(seal.MaxKeys, 1)
 	answers := make([]seal.Answer, got)
 	for i := range answers {
 		a := &answers[i]

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// MaxAsked bounds the keys that one question asks for.
-	MaxAsked = 256
 	// maxKeys bounds the keys that are remembered, the newest ones.
 	maxKeys = 4096
 	// maxRefused bounds the payloads of which a refusal is remembered.
@@ -149,7 +147,7 @@ func (b *Book) Ask(index uint64, fx *turn.Effects) {
 		if o.asked != nil || len(o.next) == 0 {
 			continue
 		}
-		n := min(len(o.next), MaxAsked)
+		n := min(len(o.next), seal.MaxKeys)
 		o.asked, o.next = o.next[:n:n], o.next[n:]
 		attempts := make([]command.AttemptRef, n)
 		for i := range o.asked {

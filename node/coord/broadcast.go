@@ -1,6 +1,10 @@
 package coord
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // Broadcast wakes everyone who waits. The zero value is ready for use.
 //
@@ -36,5 +40,17 @@ func Signal(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
+	}
+}
+
+// Sleep waits for so long, or until ctx ends: then it returns why.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

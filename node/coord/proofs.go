@@ -129,11 +129,7 @@ func (p *Proofs) end(d [32]byte, ok bool) {
 	}
 }
 
-// Recall notes on a bundle what is remembered of it, and reports whether that is something.
-func (p *Proofs) Recall(b *command.Bundle, federation [16]byte, key signature.Key) bool {
-	return p != nil && p.recall(b, proofOf(b, federation, key), federation, key)
-}
-
+// recall notes on a bundle what is remembered of it, and reports whether that is something.
 func (p *Proofs) recall(b *command.Bundle, d [32]byte, federation [16]byte, key signature.Key) bool {
 	p.mu.Lock()
 	_, known := p.known[d]

@@ -16,7 +16,7 @@ func TestProofs(t *testing.T) {
 	bundle := func(n int) command.Bundle { return command.Bundle{Signed: []byte{byte(n), byte(n >> 8)}} }
 	known := func(p *Proofs, n int) bool {
 		b := bundle(n)
-		return p.Recall(&b, federation, key)
+		return p.Prove(&b, federation, key)
 	}
 	p := &Proofs{}
 	for n := range maxProofs {
@@ -26,12 +26,12 @@ func TestProofs(t *testing.T) {
 	}
 	other, signed := bundle(1), bundle(1)
 	signed.Signature[0] = 1
-	if p.Recall(&other, [16]byte{2}, key) || p.Recall(&other, federation, signature.Key{3}) ||
-		p.Recall(&signed, federation, key) || known(p, maxProofs) || known(nil, 1) {
+	if p.Prove(&other, [16]byte{2}, key) || p.Prove(&other, federation, signature.Key{3}) ||
+		p.Prove(&signed, federation, key) || known(p, maxProofs) || known(nil, 1) {
 		t.Error("something else is taken for proven")
 	}
 	b := bundle(1)
-	if !p.Recall(&b, federation, key) || !b.IsBy(federation, key) || b.IsBy(federation, signature.Key{3}) {
+	if !p.Prove(&b, federation, key) || !b.IsBy(federation, key) || b.IsBy(federation, signature.Key{3}) {
 		t.Error("what is remembered is not noted on the bundle, or for more")
 	}
 	for n := maxProofs; n < maxProofs+10; n++ {
@@ -67,7 +67,7 @@ func TestProofsAreFoundOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(p.underWay) > 0 || len(p.order) != 1 || !p.Recall(&right, federation, public) ||
+	if len(p.underWay) > 0 || len(p.order) != 1 || !p.Prove(&right, federation, public) ||
 		(*Proofs)(nil).Prove(&wrong, federation, public) {
 		t.Errorf("%d under way, %d known", len(p.underWay), len(p.order))
 	}

@@ -1,14 +1,13 @@
 package replica
 
 import (
-	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/internal/parallel"
 )
 
 var (
@@ -85,29 +84,7 @@ func (r *Replica) prove(bundles []command.Bundle) {
 		return
 	}
 	federation, keys := r.keysOf(bundles)
-	unknown := make([]int, 0, len(bundles))
-	for i := range bundles {
-		if keys[i] != (signature.Key{}) && !r.proofs.Recall(&bundles[i], federation, keys[i]) {
-			unknown = append(unknown, i)
-		}
-	}
-	inParallel(unknown, func(i int) { r.proofs.Prove(&bundles[i], federation, keys[i]) })
-}
-
-// inParallel calls f with each of some numbers, on as many processors as there are.
-func inParallel(of []int, f func(int)) {
-	var next atomic.Int64
-	work := func() {
-		for i := int(next.Add(1)) - 1; i < len(of); i = int(next.Add(1)) - 1 {
-			f(of[i])
-		}
-	}
-	var others sync.WaitGroup
-	for range min(len(of), runtime.GOMAXPROCS(0)) - 1 {
-		others.Go(work)
-	}
-	work()
-	others.Wait()
+	parallel.Each(len(bundles), func(i int) { r.proofs.Prove(&bundles[i], federation, keys[i]) })
 }
 
 // keysOf returns the keys of bundles' sites, zero where there is none, and the federation that they sign for.

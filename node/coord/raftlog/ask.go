@@ -87,7 +87,7 @@ func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineag
 		if said.Due(code, time.Now()) {
 			l.log.Warn().Strs("through", through).Str("reason", last.Error()).Msg("not joined yet: trying again")
 		}
-		if err := sleep(ctx, l.t.calls().Pause(try)); err != nil {
+		if err := coord.Sleep(ctx, l.t.calls().Pause(try)); err != nil {
 			return lineage{}, fmt.Errorf("join: %w (last: %w)", err, last)
 		}
 	}
@@ -239,15 +239,4 @@ func (l *Log) peersToAsk(leader relay.Peer) (list []relay.Peer) {
 	}
 	rand.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 	return list[:min(len(list), maxAskedMembers)]
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

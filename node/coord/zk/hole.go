@@ -180,16 +180,7 @@ func (l *Log) awaitMending(ctx context.Context) error {
 }
 
 // rest waits as long as between two looks.
-func (l *Log) rest(ctx context.Context) error {
-	t := time.NewTimer(l.t.poll)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (l *Log) rest(ctx context.Context) error { return coord.Sleep(ctx, l.t.poll) }
 
 // mending is how the leader helps members that are stuck.
 type mending struct {

@@ -4,13 +4,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node/history"
+	"github.com/cloudshare/cloudshare/node/internal/parallel"
 )
 
 // Bounds of what is read ahead: two windows are in memory.
@@ -69,7 +67,7 @@ func readWindow(t *history.Stream, keys keyring) *window {
 
 // prove does what needs no state.
 func (w *window) prove(keys keyring) {
-	inParallel(len(w.entries), func(i int) {
+	parallel.Each(len(w.entries), func(i int) {
 		e := &w.entries[i]
 		e.sum = sha256.Sum256(e.raw)
 		e.batch, e.unread = command.DecodeBatch(e.raw)
@@ -82,28 +80,12 @@ func (w *window) prove(keys keyring) {
 			}
 		}
 	}
-	inParallel(len(bundles), func(i int) {
+	parallel.Each(len(bundles), func(i int) {
 		b := bundles[i]
 		if key, known := keys.of[b.Site]; known {
 			b.IsBy(keys.federation, key) // which it remembers
 		}
 	})
-}
-
-// inParallel calls f with each number below n, on as many processors as there are.
-func inParallel(n int, f func(int)) {
-	var next atomic.Int64
-	work := func() {
-		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			f(i)
-		}
-	}
-	var others sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
-		others.Go(work)
-	}
-	work()
-	others.Wait()
 }
 
 // stateReader reads a state up to the record that says that it is complete.

@@ -35,15 +35,30 @@ func appendRegister(dst []byte, b *Register) []byte {
 func appendSubmit(dst []byte, b *Submit) []byte {
 	dst = protowire.AppendVarint(dst, b.Settled)
 	dst = appendLen(dst, len(b.Jobs))
+	before := &JobSpec{}
 	for i := range b.Jobs {
-		dst = appendJob(dst, &b.Jobs[i])
+		j := &b.Jobs[i]
+		dst = appendJob(dst, j, j.sharedWith(before, i == 0))
+		before = j
 	}
 	return dst
 }
 
-func appendJob(dst []byte, j *JobSpec) []byte {
+// appendJob writes a job without what it shares with the job before it.
+func appendJob(dst []byte, j *JobSpec, with shared) []byte {
 	dst = protowire.AppendVarint(dst, j.Num)
 	dst = protowire.AppendVarint(dst, uint64(j.Count))
+	dst = append(appendInt(dst, j.CreatedMs), byte(with))
+	if with&sharesTerms == 0 {
+		dst = appendTerms(dst, j)
+	}
+	if with&sharesPayload == 0 {
+		dst = protowire.AppendBytes(dst, j.Payload)
+	}
+	return dst
+}
+
+func appendTerms(dst []byte, j *JobSpec) []byte {
 	dst = appendResources(dst, j.Need)
 	dst = appendBool(dst, j.Image)
 	dst = appendInt(dst, j.TimeoutMs)
@@ -52,9 +67,7 @@ func appendJob(dst []byte, j *JobSpec) []byte {
 	dst = appendSigned(dst, int64(j.Order()))
 	dst = appendStrings(dst, j.Only)
 	dst = appendStrings(dst, j.Not)
-	dst = appendInt(dst, j.CreatedMs)
-	dst = appendStrings(dst, j.Selectors)
-	return protowire.AppendBytes(dst, j.Payload)
+	return appendStrings(dst, j.Selectors)
 }
 
 func appendOffer(dst []byte, b *Offer) []byte {

@@ -113,6 +113,9 @@ func specimens() map[string]Body {
 		"nice": &Submit{Jobs: []JobSpec{
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40},
 		}},
+		"alike": &Submit{Jobs: []JobSpec{
+			specimenAlike(5, 1, "{}"), specimenAlike(6, 1, "{}"), specimenAlike(7, 1, "{1}"), specimenAlike(8, 2, "{1}"),
+		}},
 		"unopened": &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "no key", Unopened: true},
 		"relabel":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
 	}
@@ -302,6 +305,29 @@ func drawParams(t *rapid.T) Params {
 	}
 }
 
+// specimenAlike returns a job that differs from others only as much as is said.
+func specimenAlike(num uint64, attempts uint32, payload string) JobSpec {
+	return JobSpec{
+		Num: num, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: attempts, Only: []string{"b"}, CreatedMs: 1,
+		Payload: []byte(payload),
+	}
+}
+
+// drawJobs draws jobs of which some share their terms or their payload with the one before them.
+func drawJobs(t *rapid.T) []JobSpec {
+	jobs := rapid.SliceOfN(rapid.Custom(drawJob), 0, 4).Draw(t, "jobs")
+	for i := 1; i < len(jobs); i++ {
+		j, before := &jobs[i], &jobs[i-1]
+		if rapid.Bool().Draw(t, "terms of the one before") {
+			j.takeTerms(before)
+		}
+		if rapid.Bool().Draw(t, "payload of the one before") {
+			j.Payload = before.Payload
+		}
+	}
+	return jobs
+}
+
 func drawEnded(t *rapid.T) Ended {
 	return Ended{
 		AttemptRef: drawRef(t), Outcome: Outcome(number(t, 0, int64(Lost), "outcome")),
@@ -329,7 +355,7 @@ func drawBody(t *rapid.T) Body {
 			MaxVersion: rapid.Uint32().Draw(t, "v"), After: rapid.Uint64().Draw(t, "after"), Held: refs("held"), Lost: refs("lost"),
 		}
 	case KindSubmit:
-		return &Submit{Settled: rapid.Uint64().Draw(t, "settled"), Jobs: rapid.SliceOfN(rapid.Custom(drawJob), 0, 3).Draw(t, "jobs")}
+		return &Submit{Settled: rapid.Uint64().Draw(t, "settled"), Jobs: drawJobs(t)}
 	case KindOffer:
 		return drawOffer(t)
 	case KindStarted:
@@ -483,6 +509,9 @@ func TestDecodeRefuses(t *testing.T) {
 		{"boolean of 2", record(byte(KindSuspect), 1, 'b', 1, 2), ErrFormat, "on 2 is more than 1"},
 		{"task −2", record(byte(KindCancel), 1, 'b', 1, 3, 0), ErrFormat, "task -2"},
 		{"job number 0", record(byte(KindCancel), 1, 'b', 0, 0, 0), ErrFormat, "numbered from 1"},
+		{"first job that shares", record(byte(KindSubmit), 0, 1, 1, 1, 0, 3), ErrFormat, "job 1 does not share 3"},
+		{"job that shares what nobody has", record(byte(KindSubmit), 0, 1, 1, 1, 0, 4), ErrFormat, "shared 4 is more than 3"},
+		{"payload written twice", record(byte(KindSubmit), 0, 2, 1, 1, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 1, 0, 1, 0), ErrFormat, "job 2 does not share 1"},
 		{"more jobs than bytes", record(byte(KindSubmit), 0, 127), ErrFormat, "127 do not fit"},
 		{"labels that are none", record(byte(KindOffer), 1, 1, 0, 0, 0, 0, 0, 0, 0, 0), ErrFormat, "are none, or stand twice"},
 		{"labels twice", record(byte(KindOffer), 1, 2, 2, 'a', '=', 2, 'a', '=', 0, 0, 0, 0, 0, 0, 0), ErrFormat, "stand twice"},

@@ -100,7 +100,7 @@ func Decode(data []byte) (Command, []byte, error) {
 // is refused before anything is allocated for it.
 const (
 	minCommand = 6 // length, kind, site's length, incarnation, seq, ack
-	minJob     = 15
+	minJob     = 4
 	minMachine = 10
 	minAttempt = 5
 	minRow     = 8
@@ -174,7 +174,7 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = r.register()
 	case uint64(KindSubmit):
 		b := &Submit{Settled: r.number()}
-		b.Jobs = list(r, "jobs", MaxJobsPerSubmit, minJob, (*reader).job)
+		b.Jobs = r.jobs()
 		c.Body = b
 	case uint64(KindOffer):
 		c.Body = r.offer()

@@ -106,7 +106,7 @@ const MaxSubmit = MaxCommand - 1024
 // SizeBound returns an upper bound of the bytes that the job takes in an encoded command. Callers that
 // fill Submits use it.
 func (j *JobSpec) SizeBound() int {
-	const numbers = 15 * 10 // every field, and every list's length, as the longest varint
+	const numbers = 16 * 10 // every field, and every list's length, as the longest varint
 	size := numbers + len(j.Payload)
 	for _, list := range [...][]string{j.Only, j.Not} {
 		for _, s := range list {

@@ -31,8 +31,32 @@ func (r *reader) register() *Register {
 	return b
 }
 
-func (r *reader) job(j *JobSpec) {
-	j.Num, j.Count = r.number(), r.uint32("count")
+// jobs reads a Submit's jobs. What a job shares with the one before it is not written, so that there is only one way to
+// write them.
+func (r *reader) jobs() []JobSpec {
+	before := &JobSpec{}
+	first := true
+	return list(r, "jobs", MaxJobsPerSubmit, minJob, func(r *reader, j *JobSpec) {
+		j.Num, j.Count, j.CreatedMs = r.number(), r.uint32("count"), r.int("created_ms")
+		with := shared(r.uint("shared", uint64(sharesAll)))
+		if with&sharesTerms == 0 {
+			r.terms(j)
+		} else {
+			j.takeTerms(before)
+		}
+		if with&sharesPayload == 0 {
+			j.Payload = r.bytes("payload", MaxPayload)
+		} else {
+			j.Payload = before.Payload
+		}
+		if r.err == nil && with != j.sharedWith(before, first) {
+			r.fail(nil, "job %d does not share %d with the job before it", j.Num, with)
+		}
+		before, first = j, false
+	})
+}
+
+func (r *reader) terms(j *JobSpec) {
 	j.Need, j.Image = r.resources(), r.bool("image")
 	j.TimeoutMs = r.int("timeout_ms")
 	j.MaxAttempts = r.uint32("max_attempts")
@@ -40,11 +64,9 @@ func (r *reader) job(j *JobSpec) {
 	j.Priority, j.Nice = SplitOrder(int32(r.signed("order", math.MinInt32, math.MaxInt32)))
 	j.Only = list(r, "only", MaxSiteNames, 1, (*reader).siteInto)
 	j.Not = list(r, "not", MaxSiteNames, 1, (*reader).siteInto)
-	j.CreatedMs = r.int("created_ms")
 	j.Selectors = list(r, "selectors", MaxSelectors, 1, func(r *reader, s *string) {
 		*s = r.string("selector", MaxSelectorText)
 	})
-	j.Payload = r.bytes("payload", MaxPayload)
 }
 
 func (r *reader) offer() *Offer {

@@ -22,14 +22,8 @@ func measureForeign(ctx context.Context, t *table, fed *testbed.Federation) erro
 	if err != nil {
 		return fmt.Errorf("into namespaces: %w", err)
 	}
-	others := &testbed.Where{Only: []string{fed.Sites[1].Name, fed.Sites[2].Name}}
-	away := testbed.Spec{Command: []string{"/bin/true"}, Count: shortTasks, Sites: others}
 	began := time.Now()
-	err = untilEnded(ctx, fed.Sites[0], func() ([]string, error) {
-		a, cause := fed.Sites[0].Submit(ctx, away)
-		return []string{a.ID}, cause
-	})
-	if err != nil {
+	if err = runAway(ctx, fed.Sites[0]); err != nil {
 		return err
 	}
 	rate := shortTasks / time.Since(began).Seconds()
@@ -49,4 +43,13 @@ func ownNamespaces() *syscall.SysProcAttr {
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 	}
+}
+
+// runAway runs tasks of a site at all others.
+func runAway(ctx context.Context, home *testbed.Site) error {
+	away := testbed.Spec{Command: []string{"/bin/true"}, Count: shortTasks, Sites: &testbed.Where{Not: []string{home.Name}}}
+	return untilEnded(ctx, home, func() ([]string, error) {
+		a, err := home.Submit(ctx, away)
+		return []string{a.ID}, err
+	})
 }

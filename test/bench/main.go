@@ -7,7 +7,7 @@
 //
 // Usage: go run ./test/bench -binary bin/cloudshare [-beside OTHER] [-out FILE] [-only NAME,…] [-quick]
 //
-// -beside has another build of the program, such as an earlier commit's, take turns in section users.
+// -beside has another build of the program, such as an earlier commit's, take turns in sections users and builds.
 // -quick shows within about a minute that everything works: shorter windows,
 // fewer starts, smaller queues, the corners of the state machine's grid. Its
 // figures are no figures to quote.
@@ -64,6 +64,7 @@ var sections = []section{
 	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
 	{name: "pauses", run: measurePauses, group: "losses", limit: 7 * time.Minute},
 	{name: "kept", run: measureKept, group: "losses", limit: 3 * time.Minute},
+	{name: "builds", run: measureBuilds, group: "builds", limit: 20 * time.Minute},
 }
 
 // environment of a run.
@@ -72,7 +73,7 @@ type environment struct {
 	stamp  string // absolute path of the stamp program
 	dir    string // scratch space on the disk that is measured
 	notes  io.Writer
-	// beside is another build of cloudshare that takes turns in submissions by users; empty means none.
+	// beside is another build of cloudshare that takes turns in sections users and builds; empty means none.
 	beside string
 	quick  bool
 	// coordination of federations that are started; empty means raft. zk and zkAuth
@@ -91,8 +92,8 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	beside := flag.String("beside", "", "another cloudshare `file`, such as an earlier commit's, that takes turns in section users")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
+	beside := flag.String("beside", "", "another cloudshare `file`, such as an earlier commit's, that takes turns in sections users and builds")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

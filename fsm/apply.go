@@ -101,7 +101,8 @@ func checkKnown(c *command.Command) error {
 		*command.Forget, *command.SetParams, *command.Suspect, *command.Addresses, *command.Leave,
 		*command.Bound, *command.Raise, *command.Recover, *command.Close,
 		*command.Invite, *command.Revoke, *command.Admit, *command.Rekey, *command.Motion, *command.Vote,
-		*command.GossipKey, *command.Renice, *command.Orphans, *command.Lead:
+		*command.GossipKey, *command.Renice, *command.Orphans, *command.Lead,
+		*command.Deliver:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -176,6 +177,8 @@ func (s *State) dispatch(x *site, body command.Body) command.Result {
 		return s.complete(x, c)
 	case *command.Orphans:
 		return s.orphans(x, c)
+	case *command.Deliver:
+		return s.deliver(x, c)
 	case *command.Decline:
 		return s.decline(x, c)
 	case *command.Cancel:

@@ -13,6 +13,7 @@ import (
 //	Genesis                            the founder whose key it names
 //	Register                           the site, after the incarnation that it names
 //	what a site says of attempts, jobs, machines and itself      that site (NotOwner, UnknownJob … otherwise)
+//	Deliver                            the owner of all jobs that it names (NotOwner otherwise)
 //	Lead                               whoever orders the term's first entries
 //	SiteLost, Suspect, Raise, GossipKey                          the leader of the term
 //	Invite, Motion, Vote, Revoke       members, electors (fsm/roster)

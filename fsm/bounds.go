@@ -24,7 +24,7 @@ type bounds struct {
 	steps   uint64            // of an entry, beyond which it leaves work to the next; see steps.go
 
 	// Quotas of sites; see limits.
-	tasks, jobs, bytes, kept, keptBytes, records share
+	tasks, jobs, bytes, kept, keptBytes, records, delivering share
 
 	roster roster.Bounds // of members, invitations and motions
 
@@ -53,6 +53,7 @@ func realBounds() bounds {
 		tasks: share{100_000_000, floorTasks}, jobs: share{4_000_000, 1000}, bytes: share{2 << 30, floorBytes},
 		kept: share{command.MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes},
 		records:        share{1_000_000, 1000},
+		delivering:     share{1_000_000, 1000},
 		roster:         roster.RealBounds(MaxMembers),
 		gaps:           1 << 16,
 		reserveEveryMs: reserveEveryMs, reserveAtOnce: reserveAtOnce, ranTasks: ranTasks, stopMs: stopMs,

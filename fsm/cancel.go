@@ -80,6 +80,10 @@ func (s *lifecycle) cancelTask(seq uint64, task uint32, why string) command.Code
 		s.endTask(seq, TaskCancelled, r)
 		return command.OK
 	}
+	if t.findDelivery(task) != nil { // its attempt has ended: there is nothing to stop
+		s.endDelivery(seq, task, TaskCancelled, why)
+		return command.OK
+	}
 	if task < j.next {
 		return command.AlreadyEnded
 	}

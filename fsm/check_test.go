@@ -14,7 +14,8 @@ import (
 // contradiction.
 func (s *State) check() error {
 	for _, f := range []func() error{
-		s.checkLedger, s.checkAttempts, s.checkJobs, s.checkUse, s.checkQueues, s.checkMachines, s.checkWaits,
+		s.checkLedger, s.checkAttempts, s.checkJobs, s.checkDeliveries, s.checkUse,
+		s.checkQueues, s.checkMachines, s.checkWaits,
 	} {
 		if err := f(); err != nil {
 			return fmt.Errorf("entry %d: %w", s.index, err)

@@ -12,7 +12,7 @@ func (s *lifecycle) complete(x *site, c *command.Complete) command.Result {
 	for i := range c.Attempts {
 		e := &c.Attempts[i]
 		if slot, ok := s.findEnded(&e.AttemptRef, x); ok {
-			s.finish(slot, e)
+			s.finish(slot, e, 0)
 		} else if slot, ok = s.findLeft(&e.AttemptRef, x); ok {
 			s.finishLeft(slot, e)
 		}
@@ -23,10 +23,14 @@ func (s *lifecycle) complete(x *site, c *command.Complete) command.Result {
 // finishLeft ends a leftover as its site reported. If its task was requeued elsewhere, its success counts:
 // the first success does.
 func (s *lifecycle) finishLeft(slot uint64, e *command.Ended) {
-	switch past := s.attempts.Get(slot).left.doubt == doubtPast; {
-	case past && e.Outcome == command.Succeeded && s.overtake(slot):
-		s.finish(slot, e)
-		return
+	past := s.attempts.Get(slot).left.doubt == doubtPast
+	if past && e.Outcome == command.Succeeded {
+		if last, ok := s.overtake(slot); ok {
+			s.finish(slot, e, last)
+			return
+		}
+	}
+	switch {
 	case past && e.Outcome == command.Lost:
 		s.countLoss(slot, bySite)
 	case past && e.Outcome == command.Orphaned:
@@ -36,8 +40,8 @@ func (s *lifecycle) finishLeft(slot uint64, e *command.Ended) {
 }
 
 // finish ends an attempt as its site reported: it charges the attempt, frees its room, and decides what
-// happens to the task.
-func (s *lifecycle) finish(slot uint64, e *command.Ended) {
+// happens to the task. last is the attempt that it overtook, 0 = none.
+func (s *lifecycle) finish(slot uint64, e *command.Ended, last uint32) {
 	if e.Outcome == command.Lost && s.attempts.Get(slot).boundMs > s.time {
 		s.giveUp(slot, e.Detail)
 		return
@@ -45,8 +49,10 @@ func (s *lifecycle) finish(slot uint64, e *command.Ended) {
 	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
+	a.attempt = max(a.attempt, last)
 	start, end := s.span(&a, e)
 	r.endedMs, r.exit, r.signal, r.detail = s.time, e.ExitCode, e.Signal, strings.Clone(e.Detail)
+	r.facts = factsOf(s.jobs.Get(a.seq), e)
 	if e.Outcome != command.Lost {
 		owner := s.sites[s.jobs.Get(a.seq).owner]
 		s.charge(owner, s.sites[a.site], a.weight, s.quanta(start), s.quanta(end), s.quanta(a.queuedMs))
@@ -97,11 +103,13 @@ func (s *lifecycle) settleTask(a *attempt, r record, o command.Outcome) {
 	j := s.jobs.Get(a.seq)
 	stopping := s.isStopping(a)
 	switch {
-	case o == command.Succeeded:
+	case o == command.Succeeded && (!j.delivers || j.owner == a.site): // the owner has what it has run itself
 		s.endTask(a.seq, TaskSucceeded, r)
 	case stopping:
 		r.detail = cmp.Or(r.detail, a.why, s.cancelWhy(j))
 		s.endTask(a.seq, TaskCancelled, r)
+	case o == command.Succeeded:
+		s.beginDelivery(a, r)
 	case o == command.Failed || o == command.TimedOut:
 		r.failures++
 		if r.failures >= j.maxAttempts {
@@ -138,7 +146,7 @@ func (s *lifecycle) requeue(a *attempt, r record, o command.Outcome) {
 		return
 	}
 	j.set(s.epoch).addBack(backTask{
-		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, doubts: a.doubts, queuedMs: s.time,
+		task: r.task, attempt: a.attempt, failures: r.failures, losses: r.losses, doubts: a.doubts, queuedMs: s.time,
 	})
 	s.tellRecord(EventTaskRequeued, j, &r, endingOf(o))
 	s.enqueue(seq, j, 1)

@@ -165,21 +165,23 @@ func (s *lifecycle) reenter(slot uint64, failures uint32, losses lossCount, doub
 const succeededElsewhere = "another attempt of its task succeeded first"
 
 // overtake makes a leftover whose task continued elsewhere the task's live attempt again, because it has
-// succeeded. The later attempt is to be stopped and does not count. It returns false if the task has
-// ended.
-func (s *lifecycle) overtake(slot uint64) bool {
+// succeeded. The later attempt is to be stopped and does not count. It returns the task's latest attempt, and false
+// if the task has ended, or another attempt has succeeded and its outputs are on their way.
+func (s *lifecycle) overtake(slot uint64) (last uint32, ok bool) {
 	a := s.attempts.Get(slot)
 	j := s.jobs.Get(a.seq)
 	if j == nil {
-		return false
+		return 0, false
 	}
 	live, ok := s.live[taskKey{a.seq, a.task}]
-	switch {
-	case !ok && j.tasks.findBack(a.task) == nil:
-		return false
-	case !ok:
+	if !ok {
+		b := j.tasks.findBack(a.task)
+		if b == nil {
+			return 0, false
+		}
+		last = b.attempt
 		s.resume(slot)
-		return true
+		return last, true
 	}
 	s.steps.used += stepSettle
 	later := *s.attempts.Get(live)
@@ -190,7 +192,7 @@ func (s *lifecycle) overtake(slot uint64) bool {
 	s.watch(live)
 	s.touch(live)
 	s.reenter(slot, later.failures, later.losses, later.doubts, later.length)
-	return true
+	return later.attempt, true
 }
 
 // countLoss counts one loss, of a leftover whose task continued elsewhere: once, as it would count if the
@@ -205,10 +207,13 @@ func (s *lifecycle) countLoss(slot uint64, one lossCount) {
 		s.attempts.Mut(live, s.epoch).losses += one
 		return
 	}
-	if j := s.jobs.Get(a.seq); j == nil || j.tasks.findBack(a.task) == nil {
-		return
+	switch j := s.jobs.Get(a.seq); {
+	case j == nil:
+	case j.tasks.findBack(a.task) != nil:
+		s.mutJob(a.seq).set(s.epoch).findBack(a.task).losses += one
+	case j.tasks.findDelivery(a.task) != nil:
+		s.mutJob(a.seq).set(s.epoch).findDelivery(a.task).losses += one
 	}
-	s.mutJob(a.seq).set(s.epoch).findBack(a.task).losses += one
 }
 
 // settleDoubt makes every later report about a leftover without effect.

@@ -13,7 +13,7 @@ type Event struct {
 	Index uint64 // entry
 	Time  int64  // log time, ms
 	Kind  EventKind
-	End   Ending        // of EventTaskEnded, EventTaskRequeued, EventJobEnded
+	End   Ending        // of EventTaskEnded, EventTaskRequeued, EventTaskDelivering, EventJobEnded
 	Job   command.JobID // Job.Site is the owner
 	// Task is the first of Count tasks to which the same happened; Count ≥ 1 where a task is meant.
 	Task, Count uint32
@@ -30,6 +30,12 @@ type Event struct {
 	// BeyondMs is by how much the run that its site reported goes beyond the log time since the assignment: what was
 	// not charged of it for that reason. 0 = it fits, as with every honest site but for delays.
 	BeyondMs int64
+	// Delivered: EventTaskDelivering has told the end of the attempt, with the same RunMs, which was charged then. Now
+	// the task leaves that place.
+	Delivered bool
+	// Output and Measured are what the attempt's site told of it when it ended.
+	Output   command.Output
+	Measured command.Measured
 	Reason   string
 }
 
@@ -47,6 +53,7 @@ const (
 	EventTaskStarted                     // its process runs
 	EventTaskStopping                    // its site is to end it
 	EventTaskRequeued                    // its attempt is gone; it waits again
+	EventTaskDelivering                  // its attempt has succeeded and ended; its outputs are on their way
 	EventTaskEnded                       // finally
 	EventTaskAdopted                     // its site has registered again and answers for it
 	EventTaskWithdrawn                   // owner and executor are the same lost site
@@ -68,7 +75,8 @@ var eventNames = [eventKinds]string{
 	EventFounded: "federation.founded", EventParamsChanged: "policy.changed",
 	EventJobSubmitted: "job.submitted", EventJobCancelling: "job.cancelling", EventJobEnded: "job.ended",
 	EventTaskAssigned: "task.assigned", EventTaskStarted: "task.started", EventTaskStopping: "task.stopping",
-	EventTaskRequeued: "task.requeued", EventTaskEnded: "task.ended", EventTaskAdopted: "task.adopted", EventTaskWithdrawn: "task.withdrawn",
+	EventTaskRequeued: "task.requeued", EventTaskDelivering: "task.delivering", EventTaskEnded: "task.ended",
+	EventTaskAdopted: "task.adopted", EventTaskWithdrawn: "task.withdrawn",
 	EventTaskDying: "task.dying", EventTaskResumed: "task.resumed", EventHomeRan: "home.ran",
 	EventSiteRegistered: "site.registered", EventSiteReturned: "site.returned", EventSiteOffered: "site.offered", EventSiteSuspected: "site.suspected",
 	EventSiteTrusted: "site.trusted", EventSiteLost: "site.lost", EventSiteLeft: "site.left", EventSiteForgotten: "site.forgotten",

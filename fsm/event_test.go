@@ -26,6 +26,9 @@ func (e *Event) line() string {
 	add(e.End != NoEnding, "%s", e.End)
 	add(e.ExitCode != 0, "exit %d", e.ExitCode)
 	add(e.RunMs > 0, "ran %d", e.RunMs)
+	add(e.Delivered, "delivered")
+	add(!e.Output.IsZero(), "output %x of %d bytes", e.Output.Manifest[:2], e.Output.Bytes)
+	add(!e.Measured.IsZero(), "measured by %s", e.Measured.Source)
 	add(e.Reason != "", "(%s)", e.Reason)
 	return strings.Join(out, " ")
 }
@@ -105,7 +108,7 @@ func TestEventsRebuildTheState(t *testing.T) {
 				m.twin.Observe(&f.twin)
 			},
 			"submit": m.submit, "submit2": m.submit, "offer": m.offer, "offer2": m.offer, "started": m.started, "bound": m.bound,
-			"complete": m.complete, "finish": m.complete, "decline": m.decline, "cancel": m.cancel, "usage": m.usage, "lost": m.lost,
+			"complete": m.complete, "finish": m.complete, "deliver": m.deliver, "decline": m.decline, "cancel": m.cancel, "usage": m.usage, "lost": m.lost,
 			"register": m.register, "forget": m.forget, "leave": m.leave, "suspect": m.suspect, "params": m.params, "tick": m.tick,
 			"term": m.newTerm,
 		})
@@ -173,7 +176,7 @@ func (f *follower) follow(t *rapid.T, e *Event) {
 	case EventSiteLost, EventSiteLeft:
 		f.away[e.Site] = true
 	case EventTaskAdopted, EventTaskAssigned, EventTaskStarted, EventTaskStopping, EventTaskRequeued,
-		EventTaskWithdrawn, EventTaskDying:
+		EventTaskWithdrawn, EventTaskDying, EventTaskDelivering:
 		tasks[e.Task].step(e.Kind)
 	case EventTaskResumed:
 		tasks[e.Task].now = Assigned
@@ -193,6 +196,8 @@ func (f *followed) step(k EventKind) {
 		if f.now == Assigned {
 			f.now = Running
 		}
+	case EventTaskDelivering:
+		f.now = Running
 	case EventTaskStopping:
 		f.now = Stopping
 	case EventTaskWithdrawn:

@@ -124,7 +124,10 @@ func (s *jobTable) emitRecord(kind EventKind, j *job, r *record, end Ending) {
 		Kind: kind, End: end, Job: s.idOf(j), Task: r.task, Count: 1, Attempt: r.attempt, Token: r.token,
 		Machine: r.machine, ExitCode: r.exit, Signal: r.signal, Need: j.class.Need,
 		QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs, RunMs: s.charged, BeyondMs: s.beyond,
-		Reason: r.detail,
+		Delivered: s.delivered, Reason: r.detail,
+	}
+	if f := r.facts; f != nil {
+		e.Output, e.Measured = f.output, f.measured
 	}
 	if r.site >= 0 {
 		e.Site = s.sites[r.site].name

@@ -200,6 +200,9 @@ func (s *script) body(site string) command.Body {
 			c.Offer = s.offer(site)
 		}
 		return c
+	case "deliver":
+		o := map[string]command.Delivery{"ok": command.DeliveryOK, "lost": command.DeliveryLost, "failed": command.DeliveryFailed}
+		return &command.Deliver{Attempts: []command.Delivered{{AttemptRef: s.ref(), Outcome: o[s.str("outcome")]}}}
 	case "cancel":
 		return &command.Cancel{Job: s.job(), Task: s.num("task", -1)}
 	case "lost":
@@ -291,7 +294,7 @@ func (s *script) submit(site string) command.Body {
 	j := s.w.job(site, uint32(s.num("count", 1)))
 	j.Need.MilliCPU = s.num("cpu", 1) * 1000
 	j.Priority, j.MaxAttempts = int32(s.num("priority", 0)), uint32(s.num("attempts", 1))
-	j.TimeoutMs, j.Image = s.num("timeout", 0), s.str("image") == "yes"
+	j.TimeoutMs, j.Image, j.Delivers = s.num("timeout", 0), s.str("image") == "yes", s.str("outputs") == "yes"
 	if v := s.str("only"); v != "" {
 		j.Only = strings.Split(v, "+")
 	}
@@ -344,6 +347,9 @@ func (s *script) done() command.Body {
 	e := command.Ended{
 		AttemptRef: s.ref(), Outcome: o[s.str("outcome")], RunMs: s.num("run", 0), DelayMs: s.num("delay", 0),
 		ExitCode: int32(s.num("exit", 0)),
+	}
+	if n := s.num("bytes", 0); n > 0 {
+		e.Output = command.Output{Manifest: [32]byte{1}, Size: 100, Bytes: n}
 	}
 	if e.Outcome == command.Orphaned {
 		return &command.Orphans{Attempts: []command.Ended{e}}

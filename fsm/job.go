@@ -25,9 +25,11 @@ type job struct {
 	next        uint32 // Invariant: only grows; tasks ≥ next wait, except tasks.ahead of them
 	maxAttempts uint32
 	onLoss      command.OnLoss
+	delivers    bool // a task that succeeds elsewhere ends when its owner has its outputs: see delivery
 }
 
-// taskSet holds what the range cannot: every task < next is live (in State.live), or in back, or in runs.
+// taskSet holds what the range cannot: every task < next is live (in State.live), or in back, or in delivering, or
+// in runs.
 // runs may also hold tasks ≥ next.
 type taskSet struct {
 	epoch   uint64
@@ -42,9 +44,10 @@ type taskSet struct {
 
 // seldom holds what few jobs ever have.
 type seldom struct {
-	back   store.Sorted[backTask] // waiting again, by task
-	bars   []bar                  // by site; never changed in place; some may be void
-	cancel uint32                 // site's id + 1 where its cancel was first asked for; 0 = nowhere, or unknown
+	back       store.Sorted[backTask] // waiting again, by task
+	delivering store.Sorted[delivery] // succeeded elsewhere, outputs on their way, by task
+	bars       []bar                  // by site; never changed in place; some may be void
+	cancel     uint32                 // site's id + 1 where its cancel was first asked for; 0 = nowhere, or unknown
 }
 
 // backTask is a task that returned to the queue.
@@ -75,6 +78,7 @@ type record struct {
 	queuedMs, assignedMs, startedMs int64
 	endedMs                         int64
 	machine, detail                 string
+	facts                           *facts // nil = none
 }
 
 // attemptPhase is how far a live attempt has come.
@@ -129,7 +133,7 @@ func (j *job) set(epoch uint64) *taskSet {
 		dup.runs, dup.records = dup.runs.Clone(), dup.records.Clone()
 		if dup.seldom != nil {
 			few := *dup.seldom
-			few.back = few.back.Clone()
+			few.back, few.delivering = few.back.Clone(), few.delivering.Clone()
 			dup.seldom = &few
 		}
 		j.tasks = &dup

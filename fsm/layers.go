@@ -88,6 +88,8 @@ type attemptTable struct {
 	events  *[]Event // nil = nobody observes
 	charged int64    // log milliseconds charged for the attempt that is being settled
 	beyond  int64    // and how many more its site reported than the log's time has
+	// delivered: its attempt ended before, or just now, with EventTaskDelivering.
+	delivered bool
 }
 
 // jobTable is the jobs and their tasks.

@@ -238,20 +238,26 @@ func (s *lifecycle) endOwn(slot uint64) {
 	s.noteNotRun(&a)
 }
 
-// endSome ends some waiting tasks of the next job of a site whose departure is over.
+// endSome ends some waiting tasks, or one that is delivering, of the next job of a site whose departure is over.
 func (s *lifecycle) endSome(c *chore) bool {
-	if s.sites[c.site].waiting == 0 { // else repeated joining and leaving would examine all its jobs each time
+	x := s.sites[c.site]
+	if x.waiting == 0 && x.delivering.Len() == 0 { // else repeated leaving would examine all its jobs each time
 		return false
 	}
-	open := &s.sites[c.site].openSeqs
+	open := &x.openSeqs
 	for p := range open.From(open.Search(func(o *uint64) bool { return *o >= c.seq })) {
 		seq := *p
 		if seq >= c.limit {
 			break
 		}
 		s.steps.used += stepLook
-		if c.seq = seq; s.jobs.Get(seq).waiting() > 0 {
+		j := s.jobs.Get(seq)
+		if c.seq = seq; j.waiting() > 0 {
 			s.endWaiting(seq, TaskLost, ownerLeft)
+			return true
+		}
+		if d := j.tasks.delivering().First(); d != nil {
+			s.endDelivery(seq, d.task, TaskLost, ownerLeft)
 			return true
 		}
 		if c.seq++; s.steps.spent() {
@@ -261,7 +267,8 @@ func (s *lifecycle) endSome(c *chore) bool {
 	return false
 }
 
-// cancelSome stops the next live attempt of a job, or ends some of its waiting tasks.
+// cancelSome stops the next live attempt of a job, ends the next task that is delivering, or ends some of its waiting
+// tasks.
 func (s *lifecycle) cancelSome(c *chore) bool {
 	j := s.jobs.Get(c.seq)
 	if j == nil || j.over() {
@@ -274,6 +281,11 @@ func (s *lifecycle) cancelSome(c *chore) bool {
 			c.task++
 			s.steps.used += stepStop
 			s.stop(slot, s.cancelWhy(j))
+			return true
+		}
+		if j.tasks.findDelivery(task) != nil {
+			c.task++
+			s.endDelivery(c.seq, task, TaskCancelled, s.cancelWhy(j))
 			return true
 		}
 		if c.task++; j.tasks != nil {

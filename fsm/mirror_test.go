@@ -43,6 +43,7 @@ func TestWaitsAreNaive(t *testing.T) {
 			"bound":    one(m, v, m.bound),
 			"complete": one(m, v, m.complete),
 			"finish":   one(m, v, m.complete),
+			"deliver":  one(m, v, m.deliver),
 			"decline":  one(m, v, m.decline),
 			"cancel":   one(m, v, m.cancel),
 			"usage":    one(m, v, m.usage),
@@ -55,6 +56,39 @@ func TestWaitsAreNaive(t *testing.T) {
 			"params":   one(m, v, m.params),
 			"raise":    one(m, v, m.raise),
 			"tick":     one(m, v, m.tick),
+		})
+	})
+}
+
+// TestWaitsAreNaiveAmongDeliveries is the same with tasks that succeed elsewhere, and wait again if their outputs do
+// not come.
+func TestWaitsAreNaiveAmongDeliveries(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, realBounds())
+		m.lone = true
+		v := &mirror{
+			t: rt, s: m.w.s, heard: m.w.s.index, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{},
+		}
+		for _, x := range m.w.s.sites {
+			v.join(x.name)
+			v.sites[x.name].present = x.present()
+		}
+		v.adopt()
+		m.w.s.Observe(&v.events)
+		one(m, v, m.params)(rt)
+		m.heard = v.hear
+		m.beginDeliveries()
+		rt.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				m.t, m.w.t, v.t = t, t, t
+				v.hear()
+			},
+			"submit": one(m, v, m.submitOutputs), "submit2": one(m, v, m.submitOutputs), "submit3": one(m, v, m.submit),
+			"succeed": one(m, v, m.succeed), "succeed2": one(m, v, m.succeed), "complete": one(m, v, m.complete),
+			"deliver": one(m, v, m.deliver), "deliver2": one(m, v, m.deliver), "cancel": one(m, v, m.cancelAny),
+			"suspect": one(m, v, m.suspect), "lost": one(m, v, m.lost), "register": one(m, v, m.register),
+			"leave": one(m, v, m.leave), "forget": one(m, v, m.forget), "tick": one(m, v, m.tick),
+			"params": one(m, v, m.params), "policy": one(m, v, m.params),
 		})
 	})
 }
@@ -90,6 +124,7 @@ type mirrorKey struct {
 
 type mirrorTask struct {
 	waits      bool
+	delivers   bool
 	queuedMs   int64
 	assignedMs int64
 	width      int64
@@ -128,7 +163,8 @@ func (v *mirror) adopt() {
 				continue
 			}
 			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{
-				waits: !live, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs, width: widthOf(j.class.Need),
+				waits: !live && !x.Delivering, delivers: x.Delivering, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs,
+				width: widthOf(j.class.Need),
 			}
 		}
 	}
@@ -148,7 +184,7 @@ func (v *mirror) hear() {
 		return
 	}
 	for key, t := range v.tasks { // longer than expected
-		for ; !t.waits && max(t.assignedMs, v.since)+t.length < v.s.time; t.length *= 2 {
+		for ; !t.waits && !t.delivers && max(t.assignedMs, v.since)+t.length < v.s.time; t.length *= 2 {
 			v.sites[key.job.Site].change.Longer.Add(t.width, t.length, 0)
 		}
 		v.tasks[key] = t
@@ -210,7 +246,7 @@ func (v *mirror) event(e *Event) {
 			}
 			x.change.New.Add(widthOf(e.Need), j.booked, 0)
 		}
-	case EventTaskAssigned, EventTaskRequeued, EventTaskResumed, EventTaskEnded:
+	case EventTaskAssigned, EventTaskRequeued, EventTaskResumed, EventTaskDelivering, EventTaskEnded:
 		for i := range e.Count {
 			v.task(x, mirrorKey{e.Job, e.Task + i}, e)
 		}
@@ -234,9 +270,19 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 			x.change.Past.Add(t.width, t.booked, max(t.queuedMs, v.since))
 			t.again = e.Index
 		}
+	case EventTaskDelivering: // it neither waits nor runs
+		v.ended(x, &t, e)
+		t.delivers = true
 	case EventTaskRequeued:
 		queued := t.queuedMs
 		t.waits, t.queuedMs = true, e.Time
+		if t.delivers {
+			t.delivers = false
+			if x.present {
+				x.change.New.Add(t.width, t.booked, 0)
+			}
+			break
+		}
 		if e.End == EndFailed || e.End == EndTimedOut || e.End == EndStopped || e.End == EndOrphaned { // charged
 			v.ended(x, &t, e)
 			if x.present {
@@ -254,6 +300,7 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 		}
 	default:
 		switch {
+		case t.delivers:
 		case !t.waits:
 			v.ended(x, &t, e)
 		case x.present:
@@ -318,6 +365,7 @@ func (v *mirror) begin(policy string, now int64) {
 		t.booked = v.s.jobs.Get(v.s.findJob(key.job)).booked
 		x := v.sites[key.job.Site]
 		switch {
+		case t.delivers:
 		case !t.waits:
 			t.length = max(1, t.booked-(now-t.assignedMs))
 			x.change.New.Add(t.width, t.length, 0)

@@ -22,7 +22,7 @@ func pairWorld(t *testing.T) *world {
 	w.must("b", w.offering("b", 2))
 	w.must("c", w.offering("c", 1, 1))
 	first := w.job("a", 3)
-	first.MaxAttempts = 2
+	first.MaxAttempts, first.Delivers = 2, true
 	w.submit("a", first)
 	w.submit("b", w.job("b", 2))
 	w.submit("a", w.job("a", 2))
@@ -36,6 +36,12 @@ func pairWorld(t *testing.T) *world {
 			}
 		}
 		w.must(x, st)
+	}
+	for _, a := range w.s.Assignments("c") {
+		if a.Job.Site == "a" { // others are delivering
+			w.must("c", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 300)}})
+			break
+		}
 	}
 	w.at(1000)
 	w.apply() // reservations are searched for once a second
@@ -98,6 +104,11 @@ func pairCommands(w *world) map[string]func() command.Command {
 	out["Orphans b"] = runs(func(as []Assignment) command.Body {
 		return &command.Orphans{Attempts: []command.Ended{ended(as[0], command.Orphaned, 300)}}
 	})
+	for o, kind := range []string{"Delivered a", "OutputsLost a", "OutputsUnfit a"} {
+		out[kind] = func() command.Command {
+			return w.cmd("a", delivered(w.s.Deliveries("a")[0].AttemptRef, command.Delivery(o), ""))
+		}
+	}
 	out["Decline b"] = runs(func(as []Assignment) command.Body {
 		return &command.Decline{Attempts: []command.AttemptRef{as[len(as)-1].AttemptRef}, Reason: "busy"}
 	})

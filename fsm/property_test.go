@@ -51,7 +51,7 @@ func TestStateMachineAmongDeclines(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.invariants, "submit": m.submitAlike, "submit2": m.submitAlike, "submit3": m.submitAlike,
-			"decline": m.declineAll, "decline2": m.declineAll, "decline3": m.declineAll, "complete": m.complete, "cancel": m.cancel,
+			"decline": m.declineAll, "decline2": m.declineAll, "decline3": m.declineAll, "complete": m.complete, "deliver": m.deliver, "cancel": m.cancel,
 			"renice": m.renice, "offer": m.seldom(m.offer), "register": m.seldom(m.register), "suspect": m.suspect, "lost": m.seldom(m.lost),
 			"params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
 		})
@@ -67,7 +67,8 @@ func TestStateMachineAmongSubmissions(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.invariants, "submit": m.submit, "submit2": m.submitMany, "submit3": m.submitMany, "submit4": m.submitMany,
-			"cancel": m.cancelAny, "cancel2": m.cancelAny, "renice": m.renice, "complete": m.complete, "leave": m.seldom(m.leave), "register": m.seldom(m.register),
+			"cancel": m.cancelAny, "cancel2": m.cancelAny, "renice": m.renice, "complete": m.complete, "deliver": m.deliver,
+			"leave": m.seldom(m.leave), "register": m.seldom(m.register),
 			"forget": m.seldom(m.forget), "params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
 		})
 	})
@@ -86,7 +87,7 @@ func TestStateMachineAmongReturns(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.invariants, "submit": m.submitAlike, "submit2": m.submitAlike, "decline": m.declineAll, "decline2": m.declineAll,
-			"returns": m.returns, "returns2": m.returns, "complete": m.complete, "cancel": m.cancel, "renice": m.renice, "offer": m.seldom(m.offer),
+			"returns": m.returns, "returns2": m.returns, "complete": m.complete, "deliver": m.deliver, "cancel": m.cancel, "renice": m.renice, "offer": m.seldom(m.offer),
 			"lost": m.seldom(m.lost), "params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
 		})
 	})
@@ -137,7 +138,7 @@ func (m *model) submitMany(t *rapid.T) {
 	for range rapid.IntRange(1, 5).Draw(t, "jobs") {
 		m.w.num[site] += rapid.Uint64Range(0, 1).Draw(t, "gap")
 		j := m.w.job(site, 1)
-		j.Payload = make([]byte, rapid.IntRange(0, 3).Draw(t, "bytes"))
+		j.Payload, j.Delivers = make([]byte, rapid.IntRange(0, 3).Draw(t, "bytes")), rapid.Bool().Draw(t, "delivers")
 		jobs = append(jobs, j)
 	}
 	m.do(site, &command.Submit{Jobs: jobs, Settled: m.w.s.byName[site].settled + rapid.Uint64Range(0, 1).Draw(t, "settled")})
@@ -168,7 +169,7 @@ func (m *model) submitAlike(t *rapid.T) {
 	j := m.w.job(site, rapid.Uint32Range(1, 3).Draw(t, "count"))
 	j.Need.MilliCPU = rapid.Int64Range(1, 2).Draw(t, "cores") * 1000
 	j.Priority = rapid.Int32Range(0, 1).Draw(t, "priority")
-	j.MaxAttempts = 2
+	j.MaxAttempts, j.Delivers = 2, rapid.Bool().Draw(t, "delivers")
 	m.do(site, &command.Submit{Jobs: []command.JobSpec{j}})
 }
 
@@ -221,7 +222,7 @@ func smallBounds() bounds {
 		site: command.Resources{MilliCPU: 14_000, MemMiB: command.MaxMemMiB, GPU: 4}, boots: 2, doubts: 2,
 		detail: 5, retire: 3, steps: maxSteps,
 		tasks: share{140, 31}, jobs: share{24, 3}, bytes: share{100, 24}, kept: share{16, 2},
-		keptBytes: share{300, 30}, records: share{24, 4}, gaps: 1,
+		keptBytes: share{300, 30}, records: share{24, 4}, delivering: share{12, 2}, gaps: 1,
 		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, stopMs: 2500,
 	}
 }
@@ -243,6 +244,7 @@ func playModelAt(m *model) {
 		"bound2":   m.bound,
 		"complete": m.complete,
 		"finish":   m.complete,
+		"deliver":  m.deliver,
 		"decline":  m.decline,
 		"cancel":   m.cancel,
 		"renice":   m.renice,
@@ -278,6 +280,7 @@ type model struct {
 	alone   bool
 	sent    func(*command.Batch) (after func())
 	entries []*command.Batch
+	heard   func() // called after each entry of beginDeliveries, if set
 	seen    map[command.ID]command.Result
 	t       *rapid.T
 	// bounded are the attempts with a bound before this step, dead those that their sites reported dead in it.
@@ -505,6 +508,7 @@ func (m *model) submit(t *rapid.T) {
 		j.OnLoss = command.OnLoss(rapid.IntRange(0, 2).Draw(t, "onLoss"))
 		j.TimeoutMs = rapid.SampledFrom([]int64{0, 500}).Draw(t, "timeout")
 		j.Payload = []byte{byte(rapid.IntRange(0, 3).Draw(t, "payload"))}
+		j.Delivers = rapid.Bool().Draw(t, "delivers")
 		switch rapid.IntRange(0, 5).Draw(t, "where") {
 		case 0:
 			j.Only = []string{m.site()}
@@ -615,6 +619,7 @@ func (m *model) complete(t *rapid.T) {
 			Ran:      rapid.Bool().Draw(t, "ran"), DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"),
 			RunMs:  rapid.Int64Range(0, 5000).Draw(t, "run"),
 			Detail: rapid.SampledFrom([]string{"", "why"}).Draw(t, "detail"),
+			Output: m.drawOutput(), Measured: m.drawMeasured(),
 		})
 		if c.Attempts[len(c.Attempts)-1].Outcome != command.Lost {
 			m.dead[taskKey{m.w.s.findJob(ref.Job), ref.Task}] = true
@@ -623,6 +628,47 @@ func (m *model) complete(t *rapid.T) {
 	if orphans {
 		m.do(site, (*command.Orphans)(c))
 		return
+	}
+	m.do(site, c)
+}
+
+// drawOutput draws what was collected of an attempt, sometimes nothing, and drawMeasured what it used.
+func (m *model) drawOutput() command.Output {
+	return rapid.SampledFrom([]command.Output{
+		{},
+		{Manifest: [32]byte{1}, Size: 90, Bytes: 7},
+		{Manifest: [32]byte{31: 2}, Size: command.MaxManifest, Bytes: command.MaxOutputBytes},
+	}).Draw(m.t, "output")
+}
+
+func (m *model) drawMeasured() command.Measured {
+	return rapid.SampledFrom([]command.Measured{
+		{},
+		{PeakBytes: 1 << 30, UserMs: 900, SystemMs: 1, InBytes: 2, OutBytes: 3, Source: command.MeasuredCgroup},
+		{Source: command.MeasuredRusage},
+	}).Draw(m.t, "measured")
+}
+
+// deliver says of some outputs of a site's tasks what became of them, occasionally with a wrong token, or of another
+// site's tasks.
+func (m *model) deliver(t *rapid.T) {
+	m.t = t
+	site, c := m.site(), &command.Deliver{}
+	of := site
+	if rapid.IntRange(0, 7).Draw(t, "other") == 0 {
+		of = m.site()
+	}
+	for _, d := range m.w.s.Deliveries(of) {
+		switch rapid.IntRange(0, 7).Draw(t, "pick") {
+		case 0:
+			d.Token--
+		case 1, 2:
+			continue
+		}
+		c.Attempts = append(c.Attempts, command.Delivered{
+			AttemptRef: d.AttemptRef, Outcome: command.Delivery(rapid.IntRange(0, 2).Draw(t, "outcome")),
+			Detail: rapid.SampledFrom([]string{"", "why"}).Draw(t, "detail"),
+		})
 	}
 	m.do(site, c)
 }

@@ -18,6 +18,8 @@ type limits struct {
 	keptBytes uint64 // of their specs and runs; beyond it the oldest leave, but never the last
 	records   uint64 // of ended tasks; beyond it those of the oldest ended jobs are dropped
 	numbers   uint64 // jobs, and ranges of numbers of jobs that left
+	// delivering are tasks whose outputs it has not fetched; what comes beyond counts as lost.
+	delivering uint64
 }
 
 // limitsOf returns the quotas of a site among that many members.
@@ -25,6 +27,7 @@ func (b *bounds) limitsOf(members int) limits {
 	l := limits{
 		tasks: b.tasks.of(members), jobs: b.jobs.of(members), bytes: b.bytes.of(members),
 		kept: b.kept.of(members), keptBytes: b.keptBytes.of(members), records: b.records.of(members),
+		delivering: b.delivering.of(members),
 	}
 	l.numbers = l.jobs + l.kept + b.gaps
 	return l

@@ -130,6 +130,7 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	r.retired(s, x)
 	x.usageBatch, x.lastStart, x.offerVersion, x.offers = r.uint(), r.uint(), r.uint(), r.uint()
 	x.account.LastStart, x.changed, x.taken = x.lastStart, s.index, s.index
+	x.deliveryAt, x.settledAt, x.unwanted = s.index, s.index, s.index
 	r.check(len(x.boots) > 0 && x.incarnation > 0 && x.lastStart <= s.decisions, "a site that never registered")
 	r.machines(s, x)
 	r.row(x, members)
@@ -230,7 +231,8 @@ func (r *snapReader) job(s *State, seq uint64) {
 	j.order = int32(r.within(command.MinOrder, command.MaxPriority, "order"))
 	j.count, j.next = uint32(r.upTo(command.MaxCount, "count")), uint32(r.upTo(command.MaxCount, "next"))
 	j.maxAttempts = uint32(r.upTo(command.MaxAttempts, "attempts"))
-	j.onLoss = command.OnLoss(r.upTo(uint64(command.Never), "on loss"))
+	loss := r.upTo(uint64(command.Never)<<1|1, "on loss")
+	j.onLoss, j.delivers = command.OnLoss(loss>>1), loss&1 != 0
 	j.class, j.payload = r.class(s), r.payload(s)
 	r.check(j.count > 0 && j.next <= j.count && j.maxAttempts > 0 && owner < uint64(len(s.sites)),
 		"job's numbers contradict each other")
@@ -263,12 +265,12 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 	if r.check(done == j.over(), "a job's end contradicts its tasks"); r.err != nil {
 		return
 	}
-	if n := j.waiting(); n > 0 {
-		x := s.sites[j.owner]
+	x, n := s.sites[j.owner], j.waiting()
+	if n > 0 || j.tasks.delivering().Len() > 0 {
 		r.check(!x.gone || r.hasChore(s, x.id), "a job waits whose owner's departure is over")
-		if r.err == nil {
-			s.addWaiting(seq, j, n)
-		}
+	}
+	if n > 0 && r.err == nil {
+		s.addWaiting(seq, j, n)
 	}
 	s.countUse(seq, j)
 }

@@ -24,7 +24,9 @@ func busy(t tb) *world {
 	wide.Need.MilliCPU = 2000
 	odd := w.job("c", 2)
 	odd.Only, odd.Not, odd.Payload = []string{"x", "y"}, []string{"z"}, []byte("other")
-	w.submit("c", w.job("c", 40), odd)
+	many := w.job("c", 40)
+	many.Delivers = true
+	w.submit("c", many, odd)
 	w.submit("b", wide)
 	w.at(20)
 	as := w.s.Assignments("a")
@@ -33,9 +35,9 @@ func busy(t tb) *world {
 		{AttemptRef: as[0].AttemptRef, DelayMs: 1}, {AttemptRef: as[1].AttemptRef, DelayMs: 1},
 	}})
 	w.must("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: bs[len(bs)-1].AttemptRef, BoundMs: 5000}}})
-	w.must("a", &command.Complete{Attempts: []command.Ended{
-		ended(as[0], command.Failed, 15), ended(as[1], command.Succeeded, 19),
-	}})
+	failed, succeeded := ended(as[0], command.Failed, 15), ended(as[1], command.Succeeded, 19)
+	failed.Measured, succeeded.Output, succeeded.Measured = used, collected, used
+	w.must("a", &command.Complete{Attempts: []command.Ended{failed, succeeded}})
 	w.must("b", &command.Decline{Attempts: []command.AttemptRef{bs[0].AttemptRef}, Reason: "no room", Offer: w.offering("b")})
 	w.must("a", &command.Usage{
 		Batch: 1, Rows: []command.UsageRow{{Job: 9, Need: command.Resources{MilliCPU: 5}, RunMs: 3}},
@@ -164,4 +166,45 @@ func sealed(data []byte) []byte {
 	body := data[:max(0, len(data)-sha256.Size)]
 	sum := sha256.Sum256(body)
 	return append(bytes.Clone(body), sum[:]...)
+}
+
+// A snapshot does not say of a delivery what no entries lead to.
+func TestRestoreRefusesFalseDeliveries(t *testing.T) {
+	for name, spoil := range map[string]func(*job, *delivery){
+		"of a job that does not deliver": func(j *job, d *delivery) { j.delivers, d.facts = false, nil },
+		"at its owner's site":            func(j *job, d *delivery) { d.site = j.owner },
+		"at no site":                     func(_ *job, d *delivery) { d.site = 77 },
+		"nowhere":                        func(_ *job, d *delivery) { d.site = -1 },
+		"of a task in the range":         func(_ *job, d *delivery) { d.task = 39 },
+		"of a task that has ended":       func(_ *job, d *delivery) { d.task = 0 },
+		"of no attempt":                  func(_ *job, d *delivery) { d.attempt = 0 },
+		"beyond the latest attempt":      func(_ *job, d *delivery) { d.attempt = d.last + 1 },
+		"before its assignment":          func(_ *job, d *delivery) { d.since = d.token },
+		"of a later entry":               func(_ *job, d *delivery) { d.since = 1 << 30 },
+		"before the run's end":           func(_ *job, d *delivery) { d.sinceMs = d.endedMs - 1 },
+		"of a run that ends first":       func(_ *job, d *delivery) { d.startedMs = d.endedMs + 1 },
+		"with an output of no manifest": func(_ *job, d *delivery) {
+			d.facts = &facts{output: command.Output{Size: 1}}
+		},
+		"with too large an output": func(_ *job, d *delivery) {
+			d.facts = &facts{output: command.Output{Manifest: [32]byte{1}, Size: command.MaxManifest + 1}}
+		},
+		"with a measure beyond bounds": func(_ *job, d *delivery) {
+			d.facts = &facts{measured: command.Measured{UserMs: command.MaxProcessorMs + 1}}
+		},
+		"with a source of no kind": func(_ *job, d *delivery) {
+			d.facts = &facts{measured: command.Measured{Source: command.LastMeasureSource + 1}}
+		},
+	} {
+		w := busy(t)
+		for seq, j := range w.s.jobs.All() {
+			if d := j.tasks.delivering().First(); d != nil {
+				j = w.s.mutJob(seq)
+				spoil(j, j.set(w.s.epoch).delivering().First())
+			}
+		}
+		if _, err := Restore(bytes.NewReader(snapshotOf(t, w.s))); !errors.Is(err, ErrBadSnapshot) {
+			t.Errorf("a delivery %s: %v", name, err)
+		}
+	}
 }

@@ -27,6 +27,7 @@ func (r *snapReader) quotas(s *State) {
 			{command.QuotaShapes, uint64(len(x.open)), uint64(s.bounds.shapes)},
 			{command.QuotaNumbers, x.numbers(), s.bounds.mostNumbers()},
 			{command.QuotaRecords, x.use.records, most.records},
+			{"deliveries", uint64(x.delivering.Len()), most.delivering},
 			{"attempts", uint64(x.live.n), uint64(s.bounds.held)},
 		} {
 			if u.Used > u.Limit {

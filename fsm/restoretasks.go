@@ -31,6 +31,7 @@ func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	}
 	r.runs(s, j, t)
 	r.back(s, j, t)
+	r.delivering(s, seq, j, t)
 	r.live(s, seq, j, t)
 	r.records(s, j, t)
 	if r.err != nil {
@@ -38,7 +39,7 @@ func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	}
 	live := t.live[0] + t.live[1] + t.live[2] + t.live[3] + t.live[4]
 	below := t.endedTasks() - t.ahead
-	r.check(below+uint32(t.back().Len())+live == j.next, "tasks are missing")
+	r.check(below+uint32(t.back().Len()+t.delivering().Len())+live == j.next, "tasks are missing")
 	if _, hole := t.findRun(j.next); hole && j.next < j.count {
 		r.fail("the range starts with an ended task")
 	}
@@ -115,7 +116,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		r.check((a.phase == phaseStopping) == (a.stopMs > 0), "an attempt stops without an end, or goes on with one")
 		a.why = r.text(command.MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
-		idle := !ended && t.findBack(a.task) == nil
+		idle := !ended && t.findBack(a.task) == nil && t.findDelivery(a.task) == nil
 		r.check(a.task < j.next && int64(a.task) > last && idle && a.attempt > 0 && int(a.site) < len(s.sites),
 			"attempts out of order")
 		if r.err != nil {
@@ -178,14 +179,7 @@ func (r *snapReader) records(s *State, j *job, t *taskSet) {
 		most = 0
 	}
 	for range r.upTo(most, "records") {
-		v := record{
-			task: r.u32("task"), attempt: r.u32("attempt"),
-			failures: r.u32("failures"), losses: r.losses(s), token: r.uint(),
-		}
-		v.exit, v.signal, v.site = r.i32("exit code"), r.i32("signal"), r.i32("site")
-		v.queuedMs, v.assignedMs = r.ms(0, s.time), r.ms(-1, s.time)
-		v.startedMs, v.endedMs = r.ms(-1, s.time), r.ms(-1, s.time)
-		v.machine, v.detail = r.text(command.MaxMachineName, "machine"), r.text(command.MaxDetail, "detail")
+		v := r.record(s, j)
 		last := t.records.Final()
 		_, ended := t.findRun(v.task)
 		r.check(ended && v.site >= -1 && int(v.site) < len(s.sites) && (last == nil || last.task < v.task),
@@ -195,4 +189,18 @@ func (r *snapReader) records(s *State, j *job, t *taskSet) {
 		}
 		t.records.Insert(t.records.End(), v)
 	}
+}
+
+// record reads what record.encode wrote.
+func (r *snapReader) record(s *State, j *job) record {
+	v := record{
+		task: r.u32("task"), attempt: r.u32("attempt"),
+		failures: r.u32("failures"), losses: r.losses(s), token: r.uint(),
+	}
+	v.exit, v.signal, v.site = r.i32("exit code"), r.i32("signal"), r.i32("site")
+	v.queuedMs, v.assignedMs = r.ms(0, s.time), r.ms(-1, s.time)
+	v.startedMs, v.endedMs = r.ms(-1, s.time), r.ms(-1, s.time)
+	v.machine, v.detail = r.text(command.MaxMachineName, "machine"), r.text(command.MaxDetail, "detail")
+	v.facts = r.facts(j)
+	return v
 }

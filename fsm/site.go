@@ -54,30 +54,34 @@ type site struct {
 	// The rest is derived. Fields that a submission and an assignment use stand together.
 	nums         map[uint64]uint64 // job number → seq
 	use          use
-	open         []opening            // its jobs that have not ended, by requirement; their order has no meaning
-	openSeqs     store.Sorted[uint64] // its jobs that have not ended
-	lanes        []*lane              // with waiting tasks
-	counted      bool                 // its lanes are matched. Invariant: equal to present() between entries
-	waiting      uint64               // tasks
-	cpu          int64                // milli-cores of waiting tasks
-	ended        store.Sorted[uint64] // seqs of its ended jobs by (endedMs, seq)
-	trimmed      int                  // this many of ended, from the first on, have no records
-	oldestMs     int64                // when the first job in ended ended
-	keeperAt     int                  // position in State.keepers, while it has ended jobs
-	crowded      bool                 // it is in State.crowded
-	retiring     []uint64             // numbers of jobs that leave in this entry. Invariant: empty between entries
-	live         liveList             // attempts here
-	changed      uint64               // entry of the last change that the site must see
-	taken        uint64               // entry that last took an attempt without its site's report
-	free         store.Fenwick        // by machine.pos: free milli-cores of machines that do not rest
-	stock        store.Fenwick        // the same for all machines not tried in this entry
-	heldFor      int                  // reservations for its jobs
-	heldMachines int                  // reservations of its machines
-	wokenAt      uint64               // entry in which all of its machines were last woken; see State.wakeSite
-	former       map[string]*machine  // no longer offered, while they are in use
-	used         command.Resources    // sum over all machines of machine.used
-	reach        command.Resources    // sum over all machines of machine.reach
-	rank         sched.Rank           // as of entry rankAt
+	open         []opening                 // its jobs that have not ended, by requirement; their order has no meaning
+	openSeqs     store.Sorted[uint64]      // its jobs that have not ended
+	delivering   store.Sorted[deliveryKey] // its tasks whose outputs are on their way to it
+	deliveryAt   uint64                    // entry in which delivering last changed
+	settledAt    uint64                    // entry in which something last left delivering without its Deliver
+	unwanted     uint64                    // entry in which outputs that it keeps were last no longer wanted
+	lanes        []*lane                   // with waiting tasks
+	counted      bool                      // its lanes are matched. Invariant: equal to present() between entries
+	waiting      uint64                    // tasks
+	cpu          int64                     // milli-cores of waiting tasks
+	ended        store.Sorted[uint64]      // seqs of its ended jobs by (endedMs, seq)
+	trimmed      int                       // this many of ended, from the first on, have no records
+	oldestMs     int64                     // when the first job in ended ended
+	keeperAt     int                       // position in State.keepers, while it has ended jobs
+	crowded      bool                      // it is in State.crowded
+	retiring     []uint64                  // numbers of jobs that leave in this entry. Invariant: empty between entries
+	live         liveList                  // attempts here
+	changed      uint64                    // entry of the last change that the site must see
+	taken        uint64                    // entry that last took an attempt without its site's report
+	free         store.Fenwick             // by machine.pos: free milli-cores of machines that do not rest
+	stock        store.Fenwick             // the same for all machines not tried in this entry
+	heldFor      int                       // reservations for its jobs
+	heldMachines int                       // reservations of its machines
+	wokenAt      uint64                    // entry in which all of its machines were last woken; see State.wakeSite
+	former       map[string]*machine       // no longer offered, while they are in use
+	used         command.Resources         // sum over all machines of machine.used
+	reach        command.Resources         // sum over all machines of machine.reach
+	rank         sched.Rank                // as of entry rankAt
 	rankAt       uint64
 	account      sched.Account     // Projection.Started is not derived
 	exposed      command.Resources // sum over offered machines

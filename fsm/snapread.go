@@ -134,6 +134,16 @@ func (r *snapReader) id() (v [16]byte) {
 	return v
 }
 
+func (r *snapReader) hash32() (v [32]byte) {
+	if r.err == nil {
+		if _, err := io.ReadFull(r.in, v[:]); err != nil {
+			r.fail("read hash: %v", err)
+		}
+		r.seen = append(r.seen, v[:]...)
+	}
+	return v
+}
+
 // blob reads at most most bytes.
 func (r *snapReader) blob(most uint64, what string) []byte {
 	n := r.upTo(most, "length of "+what)

@@ -16,7 +16,7 @@ import (
 )
 
 // snapshotMagic begins every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x0d"
+const snapshotMagic = "cloudshare-state\x0e"
 
 // HashFormat names the form over which the hash of a state is computed. Equal states have equal hashes only
 // within one format.
@@ -323,7 +323,7 @@ func (w *snapWriter) result(r *command.Result) {
 func (j *job) encode(w *snapWriter, live []*attempt) {
 	w.uint(uint64(j.owner), j.num, j.entry)
 	w.int(j.timeoutMs, j.createdMs, j.queuedMs, j.startedMs, j.endedMs, int64(j.order))
-	w.uint(uint64(j.count), uint64(j.next), uint64(j.maxAttempts), uint64(j.onLoss))
+	w.uint(uint64(j.count), uint64(j.next), uint64(j.maxAttempts), uint64(j.onLoss)<<1|marks(j.delivers))
 	w.class(j.class)
 	w.payload(j.payload)
 	w.bool(j.tasks != nil)
@@ -381,6 +381,10 @@ func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 		w.uint(uint64(b.task), uint64(b.attempt), uint64(b.failures), uint64(b.losses), uint64(b.doubts))
 		w.int(b.queuedMs)
 	}
+	w.uint(uint64(t.delivering().Len()))
+	for d := range t.delivering().All() {
+		d.encode(w)
+	}
 	w.uint(uint64(len(live)))
 	for _, a := range live {
 		a.encode(w)
@@ -413,4 +417,5 @@ func (r *record) encode(w *snapWriter) {
 	w.int(int64(r.exit), int64(r.signal), int64(r.site), r.queuedMs, r.assignedMs, r.startedMs, r.endedMs)
 	w.text(r.machine)
 	w.text(r.detail)
+	w.facts(r.facts)
 }

@@ -51,6 +51,7 @@ func (s *State) enter(x *site, spec *command.JobSpec, h *command.Shape) {
 		queuedMs: s.time, startedMs: -1, endedMs: -1,
 		class: s.holdClass(h), payload: s.holdPayload(spec.Payload),
 		owner: x.id, order: spec.Order(), count: spec.Count, maxAttempts: spec.MaxAttempts, onLoss: spec.OnLoss,
+		delivers: spec.Delivers,
 	}
 	j.class.opened(x)
 	x.openSeqs.Insert(x.openSeqs.End(), seq)

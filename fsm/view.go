@@ -33,6 +33,7 @@ type JobView struct {
 	Entry                        uint64 // entry that published it
 	QueuedMs, StartedMs, EndedMs int64  // log time; −1 = not yet
 	Reason                       string // why it waits or how it ended, one line
+	Delivering                   uint32 // of the running tasks: they have run, and their outputs are on their way
 }
 
 // TaskView is one task.
@@ -49,6 +50,11 @@ type TaskView struct {
 	Signal                                   int32
 	Failures, Losses                         uint32
 	Orphans                                  uint32 // of attempts that lost what watched them, or their network
+	// Delivering: State is Running, its attempt has ended, and its outputs are on their way to its owner.
+	Delivering bool
+	// Output and Measured are what its site told of the attempt when it ended; of a large job only while it delivers.
+	Output   command.Output
+	Measured command.Measured
 }
 
 // Assignment is a live attempt at a site, which its broker must be running (Stop false) or ending (Stop
@@ -59,6 +65,7 @@ type Assignment struct {
 	Need      command.Resources
 	TimeoutMs int64
 	OnLoss    command.OnLoss
+	Delivers  bool // its owner wants its outputs: they are to be collected, unless the site is the owner's own
 	Started   bool
 	Stop      bool
 	StopWhy   string

@@ -92,8 +92,9 @@ func (s *views) viewAssignments(slots []uint64) []Assignment {
 		out = append(out, Assignment{
 			AttemptRef: command.AttemptRef{Job: s.idOf(j), Task: a.task, Attempt: a.attempt, Token: a.token},
 			Machine:    a.machine.name, Need: j.class.Need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
-			Started: a.startedMs >= 0 || a.phase == phaseLeft && a.left.startedMs >= 0,
-			Stop:    a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
+			Delivers: j.delivers,
+			Started:  a.startedMs >= 0 || a.phase == phaseLeft && a.left.startedMs >= 0,
+			Stop:     a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
 		})
 	}
 	slices.SortFunc(out, func(a, b Assignment) int {

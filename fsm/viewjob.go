@@ -51,7 +51,7 @@ func (s *jobTable) counts(j *job) Counts {
 		c[Withdrawn] = j.waiting()
 	}
 	if t := j.tasks; t != nil {
-		c[Assigned], c[Running] = t.live[phaseAssigned], t.live[phaseRunning]
+		c[Assigned], c[Running] = t.live[phaseAssigned], t.live[phaseRunning]+uint32(t.delivering().Len())
 		c[Stopping] = t.live[phaseStopping] + t.live[phaseAwaitingBound]
 		c[Withdrawn] += t.live[phaseAway]
 		copy(c[TaskSucceeded:], t.ends[:])
@@ -82,6 +82,7 @@ func (s *views) viewJob(seq uint64, j *job, whys *reasons) JobView {
 	v := JobView{
 		ID: s.idOf(j), Spec: j.spec(), State: c.JobState(), Counts: c, Seq: seq,
 		Entry: j.entry, QueuedMs: j.queuedMs, StartedMs: j.startedMs, EndedMs: j.endedMs,
+		Delivering: uint32(j.tasks.delivering().Len()),
 	}
 	switch {
 	case v.State == Withdrawn:
@@ -103,6 +104,8 @@ func (s *views) viewJob(seq uint64, j *job, whys *reasons) JobView {
 		case doubt != "":
 			v.Reason = doubt
 		}
+	case v.Delivering > 0 && v.Delivering == c[Running]+c[Assigned]+c[Stopping]:
+		v.Reason = s.jobDeliveringWhy(j)
 	case j.over() && v.State != TaskSucceeded:
 		v.Reason = j.tasks.why
 	}
@@ -126,7 +129,7 @@ func (s *views) queuedWhy(h *command.Shape, whys *reasons) string {
 func (j *job) spec() command.JobSpec {
 	priority, nice := command.SplitOrder(j.order)
 	return command.JobSpec{
-		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image,
+		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image, Delivers: j.delivers,
 		TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts, OnLoss: j.onLoss, Priority: priority, Nice: nice,
 		Only: slices.Clone(j.class.Only), Not: slices.Clone(j.class.Not), Selectors: slices.Clone(j.class.Selectors),
 		CreatedMs: j.createdMs, Payload: j.payload.bytes(),
@@ -277,6 +280,10 @@ func (s *views) viewTouched(v *TaskView, seq uint64, j *job) {
 		v.Losses, v.Orphans = b.losses.bySite(), b.losses.orphans()
 		return
 	}
+	if d := j.tasks.findDelivery(i); d != nil {
+		s.viewDelivering(v, j, d)
+		return
+	}
 	if at, ok := j.tasks.findRun(i); ok {
 		s.viewEnded(v, j, at, j.tasks.findRecord(i))
 	}
@@ -300,9 +307,13 @@ func (s *views) viewLive(v *TaskView, a *attempt) {
 
 func (s *views) viewEnded(v *TaskView, j *job, u *run, r *record) {
 	v.State, v.ExitCode, v.EndedMs, v.Reason = u.state, u.exit, u.endedMs, s.endReason(j, u, r)
-	if r == nil {
-		return
+	if r != nil {
+		s.viewRecord(v, r)
 	}
+}
+
+// viewRecord fills in what is known of an attempt that ended.
+func (s *views) viewRecord(v *TaskView, r *record) {
 	if r.site >= 0 {
 		v.Site = s.sites[r.site].name
 	}
@@ -310,6 +321,8 @@ func (s *views) viewEnded(v *TaskView, j *job, u *run, r *record) {
 	v.QueuedMs, v.AssignedMs, v.StartedMs, v.EndedMs = r.queuedMs, r.assignedMs, r.startedMs, r.endedMs
 	v.ExitCode, v.Signal, v.Failures = r.exit, r.signal, r.failures
 	v.Losses, v.Orphans = r.losses.bySite(), r.losses.orphans()
+	f := r.facts.get()
+	v.Output, v.Measured = f.output, f.measured
 }
 
 // endReason returns why a task of the run ended so: its record says it, if there is one that does. Tasks that

@@ -253,7 +253,16 @@ func (s *jobTable) noteRan(a *attempt, start, end int64) {
 		x.waits.ran, x.waits.ranSum = x.waits.ran/2, x.waits.ranSum/2
 	}
 	s.correct(a, max(0, end-max(start, s.waits.since)))
-	if s.waitsAgain(a) && x.present() && s.waits.hasJob(a.seq) {
+	s.noteReturned(a)
+}
+
+// noteReturned counts one more release if the task of an attempt that was charged waits again.
+func (s *jobTable) noteReturned(a *attempt) {
+	if s.waits == nil || !s.waits.hasJob(a.seq) || !s.waitsAgain(a) {
+		return
+	}
+	j := s.jobs.Get(a.seq)
+	if x := s.sites[j.owner]; x.present() {
 		s.noteAgain(x, j, a.seq)
 	}
 }

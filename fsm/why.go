@@ -21,8 +21,11 @@ type WhyView struct {
 	Need  command.Resources // of one task
 	// QueuedMs is the log time at which the job was queued, TimeMs for a hypothetical job.
 	QueuedMs int64
-	Waiting  uint32 // queued tasks; if there are none, the fields below are empty
-	Ahead    AheadView
+	// Delivering counts its tasks whose outputs are on their way; DeliveringWhy says what they wait for, "" if none is.
+	Delivering    uint32
+	DeliveringWhy string
+	Waiting       uint32 // queued tasks; if there are none, the fields below are empty
+	Ahead         AheadView
 	// Turns are the sites with competing tasks, the one whose turn it is first; at most MaxTurns, and
 	// always with the job's own site.
 	Turns []TurnView
@@ -137,6 +140,7 @@ func (s *views) Why(id command.JobID) (WhyView, bool) {
 	c := s.counts(j)
 	v := s.whyHead(id, j.class.Need, c[Queued])
 	v.QueuedMs = j.queuedMs
+	v.Delivering, v.DeliveringWhy = uint32(j.tasks.delivering().Len()), s.jobDeliveringWhy(j)
 	if v.State = c.JobState(); c[Queued] > 0 {
 		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.Shape, job: j, seq: seq, order: j.order}
 		q.answer(&v)

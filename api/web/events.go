@@ -258,7 +258,7 @@ func toneOf(e *fsm.Event) string {
 		return "bad"
 	case fsm.EventSiteSuspected, fsm.EventTaskRequeued, fsm.EventTaskWithdrawn, fsm.EventTaskDying, fsm.EventSiteLeft:
 		return "warn"
-	case fsm.EventTaskStarted, fsm.EventTaskAssigned:
+	case fsm.EventTaskStarted, fsm.EventTaskAssigned, fsm.EventTaskDelivering:
 		return "busy"
 	case fsm.EventSiteReturned, fsm.EventSiteTrusted, fsm.EventTaskResumed:
 		return "good"

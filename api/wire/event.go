@@ -31,11 +31,12 @@ type Event struct {
 	Site    string  `json:"site,omitempty" doc:"executor, or the site that the event is about"`
 	Machine string  `json:"machine,omitempty"`
 
-	Outcome  string `json:"outcome,omitempty" enum:"succeeded,failed,timed-out,cancelled,stopped,lost,declined,unstarted,suspected,orphaned,unopened"`
-	ExitCode *int   `json:"exit_code,omitempty"`
-	Signal   *int   `json:"signal,omitempty"`
-	RunMs    int64  `json:"run_ms,omitempty" doc:"run that was charged to the ledger"`
-	WaitMs   *int64 `json:"wait_ms,omitempty" doc:"from queued to started"`
+	Outcome   string `json:"outcome,omitempty" enum:"succeeded,failed,timed-out,cancelled,stopped,lost,declined,unstarted,suspected,orphaned,unopened"`
+	ExitCode  *int   `json:"exit_code,omitempty"`
+	Signal    *int   `json:"signal,omitempty"`
+	RunMs     int64  `json:"run_ms,omitempty" doc:"run that was charged to the ledger"`
+	Delivered bool   `json:"delivered,omitempty" doc:"task.delivering has told the end of the attempt, and the same run_ms, which was charged then"`
+	WaitMs    *int64 `json:"wait_ms,omitempty" doc:"from queued to started"`
 
 	Resources *Resources `json:"resources,omitempty" doc:"of one task, or what a site exposes now"`
 	Reason    string     `json:"reason,omitempty"`

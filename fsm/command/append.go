@@ -60,7 +60,7 @@ func appendJob(dst []byte, j *JobSpec, with shared) []byte {
 
 func appendTerms(dst []byte, j *JobSpec) []byte {
 	dst = appendResources(dst, j.Need)
-	dst = appendBool(dst, j.Image)
+	dst = append(dst, j.marks())
 	dst = appendInt(dst, j.TimeoutMs)
 	dst = protowire.AppendVarint(dst, uint64(j.MaxAttempts))
 	dst = append(dst, byte(j.OnLoss))
@@ -126,10 +126,10 @@ func appendComplete(dst []byte, b *Complete) []byte {
 		dst = append(dst, byte(a.Outcome))
 		dst = appendSigned(dst, int64(a.ExitCode))
 		dst = appendSigned(dst, int64(a.Signal))
-		dst = appendBool(dst, a.Ran)
+		dst = appendEndedFlags(dst, a)
 		dst = appendInt(dst, a.DelayMs)
 		dst = appendInt(dst, a.RunMs)
-		dst = appendString(dst, a.Detail)
+		dst = appendEndedFacts(appendString(dst, a.Detail), a)
 	}
 	return dst
 }

@@ -37,6 +37,8 @@ type Ended struct {
 	DelayMs  int64  // assignment → exec
 	RunMs    int64  // exec → end; 0 if it never ran
 	Detail   string // ≤ MaxDetail bytes, e.g. "timeout after 90s"
+	Output   Output // what was collected, if its job delivers
+	Measured Measured
 }
 
 // Outcome is how an attempt ended, as its site saw it.
@@ -124,6 +126,7 @@ func validEnds(ends []Ended, first, last Outcome) error {
 			within("delay_ms", a.DelayMs, 0, MaxTimeoutMs),
 			within("run_ms", a.RunMs, 0, MaxTimeoutMs),
 			within("bytes of detail", int64(len(a.Detail)), 0, MaxDetail),
+			a.Output.validate(), a.Measured.validate(),
 		); err != nil {
 			return err
 		}

@@ -116,6 +116,28 @@ func specimens() map[string]Body {
 		"alike": &Submit{Jobs: []JobSpec{
 			specimenAlike(5, 1, "{}"), specimenAlike(6, 1, "{}"), specimenAlike(7, 1, "{1}"), specimenAlike(8, 2, "{1}"),
 		}},
+		"collected": &Complete{Attempts: []Ended{
+			{
+				AttemptRef: specimenRef(0), Ran: true, RunMs: 1234,
+				Output: Output{Manifest: [32]byte{0: 21, 31: 22}, Size: 300, Bytes: MaxOutputBytes},
+			},
+			{AttemptRef: specimenRef(1), Ran: true, RunMs: 1234, Measured: Measured{
+				PeakBytes: 5 << 30, UserMs: 1000, SystemMs: 30, InBytes: 7, OutBytes: 8, Source: MeasuredCgroup,
+			}},
+			{
+				AttemptRef: specimenRef(2), Output: Output{Manifest: [32]byte{1}, Size: 1},
+				Measured: Measured{Source: MeasuredKubernetes},
+			},
+		}},
+		"delivers": &Submit{Jobs: []JobSpec{
+			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Delivers: true},
+			{Num: 6, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Delivers: true, Image: true},
+		}},
+		"deliver": &Deliver{Attempts: []Delivered{
+			{AttemptRef: specimenRef(0)},
+			{AttemptRef: specimenRef(1), Outcome: DeliveryLost, Detail: "b is gone"},
+			{AttemptRef: specimenRef(2), Outcome: DeliveryFailed, Detail: "no file matches out/*.csv"},
+		}},
 		"unopened": &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "no key", Unopened: true},
 		"relabel":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
 	}
@@ -282,7 +304,7 @@ func drawJob(t *rapid.T) JobSpec {
 	need.MilliCPU = max(need.MilliCPU, 1)
 	return JobSpec{
 		Num: rapid.Uint64().Draw(t, "num"), Count: uint32(number(t, 1, MaxCount, "count")), Need: need,
-		Image:     rapid.Bool().Draw(t, "image"),
+		Image: rapid.Bool().Draw(t, "image"), Delivers: rapid.Bool().Draw(t, "delivers"),
 		TimeoutMs: number(t, 0, MaxTimeoutMs, "timeout"), MaxAttempts: uint32(number(t, 1, MaxAttempts, "attempts")),
 		OnLoss: OnLoss(number(t, 0, int64(Never), "on_loss")), Priority: int32(number(t, -MaxPriority, MaxPriority, "priority")),
 		Nice: uint32(number(t, 0, MaxNice, "nice")),
@@ -335,6 +357,31 @@ func drawEnded(t *rapid.T) Ended {
 		Ran:     rapid.Bool().Draw(t, "ran"),
 		DelayMs: number(t, 0, MaxTimeoutMs, "delay"), RunMs: number(t, 0, MaxTimeoutMs, "run"),
 		Detail: rapid.StringN(0, -1, MaxDetail+1).Draw(t, "detail"),
+		Output: drawOutput(t), Measured: drawMeasured(t),
+	}
+}
+
+// drawOutput draws an output, in half of all cases that of nothing, and drawMeasured what an attempt used.
+func drawOutput(t *rapid.T) Output {
+	o := Output{
+		Manifest: [32]byte{31: rapid.ByteRange(0, 9).Draw(t, "manifest")},
+		Size:     number(t, 1, MaxManifest, "size"), Bytes: number(t, 0, MaxOutputBytes, "bytes"),
+	}
+	if rapid.Bool().Draw(t, "nothing") {
+		return Output{}
+	}
+	return o
+}
+
+func drawMeasured(t *rapid.T) Measured {
+	if rapid.Bool().Draw(t, "unmeasured") {
+		return Measured{}
+	}
+	return Measured{
+		PeakBytes: number(t, 0, MaxPeakBytes, "peak"),
+		UserMs:    number(t, 0, MaxProcessorMs, "user"), SystemMs: number(t, 0, MaxProcessorMs, "system"),
+		InBytes: number(t, 0, MaxTransfer, "in"), OutBytes: number(t, 0, MaxTransfer, "out"),
+		Source: MeasureSource(rapid.SampledFrom([]int{0, 1, 2, 3, 4, 5, 200}).Draw(t, "source")),
 	}
 }
 
@@ -407,6 +454,10 @@ func drawBody(t *rapid.T) Body {
 		return &Renice{Jobs: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Nice {
 			return Nice{Num: rapid.Uint64Min(1).Draw(t, "num"), Nice: uint32(number(t, 0, MaxNice, "nice"))}
 		}), 0, 3).Draw(t, "jobs")}
+	case KindDeliver:
+		return &Deliver{Attempts: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Delivered {
+			return Delivered{drawRef(t), Delivery(number(t, 0, int64(DeliveryFailed), "outcome")), text("detail", MaxDetail)}
+		}), 0, 3).Draw(t, "attempts")}
 	case KindRaise:
 		return &Raise{Version: uint32(number(t, FirstVersion, math.MaxUint32, "version"))}
 	case KindRecover:
@@ -495,6 +546,8 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %v with %q", c.name, err, c.is, c.text)
 		}
 	}
+	end := []byte{1, 1, 'b', 1, 0, 1, 1, 0, 0, 0, endedOutput, 0, 0, 0}
+	nothing := slices.Concat(end, make([]byte, 34))
 	for _, c := range []struct {
 		name string
 		data []byte
@@ -512,6 +565,13 @@ func TestDecodeRefuses(t *testing.T) {
 		{"first job that shares", record(byte(KindSubmit), 0, 1, 1, 1, 0, 3), ErrFormat, "job 1 does not share 3"},
 		{"job that shares what nobody has", record(byte(KindSubmit), 0, 1, 1, 1, 0, 4), ErrFormat, "shared 4 is more than 3"},
 		{"payload written twice", record(byte(KindSubmit), 0, 2, 1, 1, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 1, 0, 1, 0), ErrFormat, "job 2 does not share 1"},
+		{"job with marks of nothing", record(byte(KindSubmit), 0, 1, 1, 1, 0, 0, 2, 0, 0, 4, 0, 1, 0, 0, 0, 0, 0, 0), ErrFormat, "marks 4 is more than 3"},
+		{"end with flags of nothing", record(byte(KindComplete), 1, 1, 'b', 1, 0, 1, 1, 0, 0, 0, 8, 0, 0, 0), ErrFormat, "flags 8 is more than 7"},
+		{"output of nothing", record(byte(KindComplete), nothing...), ErrFormat, "an output of nothing is not written"},
+		{"output without a manifest", record(byte(KindComplete), append(nothing[:len(nothing)-1:len(nothing)-1], 7)...), ErrFormat, "an output of 7 bytes has no manifest"},
+		{"measured nothing", record(byte(KindComplete), 1, 1, 'b', 1, 0, 1, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0), ErrFormat, "measures nothing is not written"},
+		{"measured by nobody", record(byte(KindComplete), 1, 1, 'b', 1, 0, 1, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 9), ErrFormat, "source 9 is more than 4"},
+		{"delivery of no kind", record(byte(KindDeliver), 1, 1, 'b', 1, 0, 1, 1, 3, 0), ErrFormat, "outcome 3 is more than 2"},
 		{"more jobs than bytes", record(byte(KindSubmit), 0, 127), ErrFormat, "127 do not fit"},
 		{"labels that are none", record(byte(KindOffer), 1, 1, 0, 0, 0, 0, 0, 0, 0, 0), ErrFormat, "are none, or stand twice"},
 		{"labels twice", record(byte(KindOffer), 1, 2, 2, 'a', '=', 2, 'a', '=', 0, 0, 0, 0, 0, 0, 0), ErrFormat, "stand twice"},
@@ -537,7 +597,7 @@ func TestDecodeRefuses(t *testing.T) {
 func TestCountsAllocateOnlyWhatTheInputHolds(t *testing.T) {
 	count := protowire.AppendVarint(nil, MaxReports)
 	var heads [][]byte
-	for _, kind := range []Kind{KindStarted, KindComplete, KindDecline} {
+	for _, kind := range []Kind{KindStarted, KindComplete, KindDecline, KindDeliver} {
 		heads = append(heads, []byte{byte(kind), 1, 'a', 1, 1, 0})
 	}
 	heads = append(heads, []byte{byte(KindUsage), 1, 'a', 1, 1, 0, 0},
@@ -692,9 +752,13 @@ func TestGreatestCommandsFit(t *testing.T) {
 	ended := Ended{
 		AttemptRef: ref, Outcome: Lost, ExitCode: math.MinInt32, Signal: math.MinInt32, Ran: true,
 		DelayMs: MaxTimeoutMs, RunMs: MaxTimeoutMs, Detail: strings.Repeat("d", MaxDetail),
+		Output:   Output{Manifest: [32]byte{1}, Size: MaxManifest, Bytes: MaxOutputBytes},
+		Measured: Measured{MaxPeakBytes, MaxProcessorMs, MaxProcessorMs, MaxTransfer, MaxTransfer, LastMeasureSource},
 	}
+	deliver := Delivered{AttemptRef: ref, Outcome: DeliveryFailed, Detail: strings.Repeat("d", MaxDetail)}
 	job := JobSpec{
-		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, Image: true,
+		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU},
+		Image: true, Delivers: true,
 		TimeoutMs: MaxTimeoutMs, MaxAttempts: MaxAttempts,
 		OnLoss: Never, Priority: -MaxPriority, Only: []string{site}, Not: []string{site}, CreatedMs: MaxUnixMs,
 		Selectors: []string{strings.Repeat("s", MaxLabelValue)},
@@ -707,6 +771,7 @@ func TestGreatestCommandsFit(t *testing.T) {
 			Lost: slices.Repeat([]AttemptRef{ref}, MaxHeld),
 		},
 		&Complete{Attempts: slices.Repeat([]Ended{ended}, MaxReports)},
+		&Deliver{Attempts: slices.Repeat([]Delivered{deliver}, MaxReports)},
 		&Submit{Settled: math.MaxUint64, Jobs: slices.Repeat([]JobSpec{job}, MaxJobsPerSubmit)},
 		manyLabels(MaxLabelSets),
 	} {

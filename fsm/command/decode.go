@@ -105,6 +105,7 @@ const (
 	minAttempt = 5
 	minRow     = 8
 	minNice    = 2
+	minDeliver = minAttempt + 2
 )
 
 // ordered reads a command of an entry, and passes over one that it cannot read. So nobody who has a command ordered
@@ -212,6 +213,8 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Lead{Term: r.number()}
 	case uint64(KindBound):
 		c.Body = &Bound{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).bound)}
+	case uint64(KindDeliver):
+		c.Body = &Deliver{Attempts: list(r, "attempts", MaxReports, minDeliver, (*reader).delivered)}
 	case uint64(KindRaise):
 		c.Body = &Raise{Version: r.uint32("version")}
 	case uint64(KindRecover):

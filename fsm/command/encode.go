@@ -7,7 +7,7 @@ import (
 )
 
 // Format is the first byte of every batch. A change of what follows it takes a new number.
-const Format = 7
+const Format = 8
 
 // The encoding is positional: a batch is
 //
@@ -132,6 +132,8 @@ func appendBody(dst []byte, body Body) []byte {
 		return protowire.AppendVarint(dst, b.Term)
 	case *Bound:
 		return appendBound(dst, b)
+	case *Deliver:
+		return appendDeliver(dst, b)
 	case *Raise:
 		return protowire.AppendVarint(dst, uint64(b.Version))
 	case *Recover:

@@ -13,10 +13,12 @@ type Submit struct {
 // JobSpec is a job as the state machine sees it: what matching needs, and a payload that it never reads
 // (the command line, image, environment, name and labels).
 type JobSpec struct {
-	Num         uint64 // the job is Site.Num with the command's site
-	Count       uint32 // tasks, 1 … MaxCount
-	Need        Resources
-	Image       bool  // the payload names a container image to run the tasks in
+	Num   uint64 // the job is Site.Num with the command's site
+	Count uint32 // tasks, 1 … MaxCount
+	Need  Resources
+	Image bool // the payload names a container image to run the tasks in
+	// Delivers: the payload declares outputs. A task that succeeds elsewhere ends when its owner has them; see Deliver.
+	Delivers    bool  `json:",omitempty"`
 	TimeoutMs   int64 // 0 = none
 	MaxAttempts uint32
 	OnLoss      OnLoss
@@ -30,6 +32,22 @@ type JobSpec struct {
 	Selectors []string `json:",omitempty"`
 	CreatedMs int64    // unix milliseconds, for people to read
 	Payload   []byte
+}
+
+// What the marks of an encoded JobSpec say: it has an image; it delivers.
+const (
+	jobImage    = 1
+	jobDelivers = 2
+)
+
+func (j *JobSpec) marks() (v byte) {
+	if j.Image {
+		v |= jobImage
+	}
+	if j.Delivers {
+		v |= jobDelivers
+	}
+	return v
 }
 
 // OnLoss says what happens to a task whose site is lost.

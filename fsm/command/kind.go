@@ -34,10 +34,11 @@ const (
 	KindRenice    Kind = 27 // an owner changes the order of its waiting jobs
 	KindOrphans   Kind = 28 // attempts lost what watched them or their network, not their site; since version 2
 	KindLead      Kind = 29 // a leader introduces itself
+	KindDeliver   Kind = 30 // what became of outputs that their owner was to fetch
 )
 
 // LastKind is the greatest kind.
-const LastKind = KindLead
+const LastKind = KindDeliver
 
 // OfLeader reports whether only the leader's own broker proposes commands of a kind: what it has judged of others, and
 // what it puts in force for all.
@@ -84,3 +85,4 @@ func (*GossipKey) Kind() Kind { return KindGossipKey }
 func (*Renice) Kind() Kind    { return KindRenice }
 func (*Orphans) Kind() Kind   { return KindOrphans }
 func (*Lead) Kind() Kind      { return KindLead }
+func (*Deliver) Kind() Kind   { return KindDeliver }

@@ -25,7 +25,7 @@ const (
 	MaxAddress = 300
 	// MaxDetail bounds the bytes of an outcome's detail or a decline's reason; see Clip.
 	MaxDetail = 256
-	// MaxReports bounds the attempts in one Started, Bound, Complete or Decline.
+	// MaxReports bounds the attempts in one Started, Bound, Complete, Deliver or Decline.
 	MaxReports = 10_000
 	// MaxKnown bounds the boots in a Register.
 	MaxKnown = 64

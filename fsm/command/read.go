@@ -57,7 +57,9 @@ func (r *reader) jobs() []JobSpec {
 }
 
 func (r *reader) terms(j *JobSpec) {
-	j.Need, j.Image = r.resources(), r.bool("image")
+	j.Need = r.resources()
+	marks := r.uint("marks", jobImage|jobDelivers)
+	j.Image, j.Delivers = marks&jobImage != 0, marks&jobDelivers != 0
 	j.TimeoutMs = r.int("timeout_ms")
 	j.MaxAttempts = r.uint32("max_attempts")
 	j.OnLoss = OnLoss(r.uint("on_loss", math.MaxUint8))
@@ -123,8 +125,10 @@ func (r *reader) ended(a *Ended) {
 	a.Outcome = Outcome(r.uint("outcome", math.MaxUint8))
 	a.ExitCode = int32(r.signed("exit_code", math.MinInt32, math.MaxInt32))
 	a.Signal = int32(r.signed("signal", math.MinInt32, math.MaxInt32))
-	a.Ran, a.DelayMs, a.RunMs = r.bool("ran"), r.int("delay_ms"), r.int("run_ms")
+	flags := r.uint("flags", endedRan|endedOutput|endedMeasured)
+	a.Ran, a.DelayMs, a.RunMs = flags&endedRan != 0, r.int("delay_ms"), r.int("run_ms")
 	a.Detail = r.string("detail", MaxDetail)
+	r.endedFacts(a, flags)
 }
 
 func (r *reader) decline() *Decline {

@@ -157,6 +157,24 @@ func TestAnAttemptInDoubtIsNotEnded(t *testing.T) {
 	}
 }
 
+// TestADeliveredAttemptIsToldOnce: it ended before its outputs were fetched, with the charge that it had then.
+func TestADeliveredAttemptIsToldOnce(t *testing.T) {
+	var b openBook
+	at := time.Unix(1000, 0)
+	for i, e := range []fsm.Event{
+		{Kind: fsm.EventTaskAssigned, Time: 1000, Attempt: 1},
+		{Kind: fsm.EventTaskDelivering, Time: 9000, End: fsm.EndSucceeded, Attempt: 1, StartedMs: 3000, RunMs: 4000},
+		{Kind: fsm.EventTaskRequeued, Time: 60_000, End: fsm.EndLost, Attempt: 1, StartedMs: 3000, RunMs: 4000},
+	} {
+		e.Job, e.Site, e.Delivered = mine, "b", i == 2
+		a, ended := b.applyEvent(&node.Event{Event: e, At: at.Add(time.Duration(e.Time) * time.Millisecond)}, true)
+		if ended != (i == 2) || ended && (a.ChargedMs != 4000 || a.EndedMs != 7000 ||
+			!a.Ended.Equal(at.Add(7*time.Second))) {
+			t.Errorf("after %s: ended %v, %+v", e.Kind, ended, a)
+		}
+	}
+}
+
 func TestTheArchiveTakesItsScope(t *testing.T) {
 	f := &feed{}
 	f.run(mine, "b", fsm.EventTaskRequeued, fsm.EndLost)

@@ -91,6 +91,10 @@ func (b *openBook) closeAttempt(e *node.Event, k taskKey) Attempt {
 	a := attemptOf(e)
 	a.Outcome, a.Final = e.End, e.Kind == fsm.EventTaskEnded
 	a.Ended = e.At
+	if e.Delivered && e.StartedMs >= 0 { // it ended before its outputs were fetched
+		a.EndedMs = e.StartedMs + e.RunMs
+		a.Ended = dateOf(e, a.EndedMs)
+	}
 	if e.ID.Home > 0 {
 		b.endHome(e, k, &a)
 	}

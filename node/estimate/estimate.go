@@ -121,8 +121,8 @@ func (e *Estimator) Observe(ev *fsm.Event) {
 		e.nominate(ev.Job)
 	case fsm.EventTaskAssigned:
 		e.started(ev)
-	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
-		if ev.Site != "" && frees(ev.End) {
+	case fsm.EventTaskEnded, fsm.EventTaskRequeued, fsm.EventTaskDelivering:
+		if ev.Site != "" && frees(ev.End) && !ev.Delivered {
 			e.flow(ev.Site).add(ev.Time, use{freed: ev.Need.MilliCPU, ends: 1})
 			e.learnt = true
 		}

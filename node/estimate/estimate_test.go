@@ -441,3 +441,18 @@ func TestEstimatorIsBounded(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 }
+
+// TestADeliveringTaskFreesItsCoresOnce: when its attempt ends, and not again when its outputs have come.
+func TestADeliveringTaskFreesItsCoresOnce(t *testing.T) {
+	e := NewEstimator()
+	ev := fsm.Event{
+		Kind: fsm.EventTaskDelivering, End: fsm.EndSucceeded, Job: command.JobID{Site: "a", Num: 1}, Attempt: 1, Site: "b",
+		Need: command.Resources{MilliCPU: 2000},
+	}
+	e.Observe(&ev)
+	ev.Kind, ev.Delivered = fsm.EventTaskEnded, true
+	e.Observe(&ev)
+	if got := recent([]*flow{e.flow("b")}, 10_000); got.freed != 2000 || got.ends != 1 {
+		t.Errorf("freed %d in %d ends", got.freed, got.ends)
+	}
+}

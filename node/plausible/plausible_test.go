@@ -267,3 +267,21 @@ func TestExcessOfALiar(t *testing.T) {
 		t.Errorf("it shows %+v", s)
 	}
 }
+
+// TestADeliveredRunCountsOnce: when the attempt ends, and not again when its outputs have come or are given up.
+func TestADeliveredRunCountsOnce(t *testing.T) {
+	w := New()
+	w.since = time.Unix(1, 0)
+	ev := fsm.Event{
+		Kind: fsm.EventTaskDelivering, End: fsm.EndSucceeded, Job: command.JobID{Site: "a", Num: 1}, Attempt: 1, Site: "b",
+		RunMs: 3_600_000, Need: command.Resources{MilliCPU: 1000},
+	}
+	w.Observe(&ev)
+	for _, kind := range []fsm.EventKind{fsm.EventTaskRequeued, fsm.EventTaskEnded} {
+		ev.Kind, ev.Delivered = kind, true
+		w.Observe(&ev)
+	}
+	if s := w.sites["b"]; s == nil || s.runs != 1 || s.ranHours != 1 {
+		t.Errorf("counted: %+v", s)
+	}
+}

@@ -57,8 +57,8 @@ func (w *Watch) Observe(ev *fsm.Event) {
 	switch ev.Kind {
 	case fsm.EventTaskStarted:
 		w.begun.add(ev)
-	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
-		if ev.Site != "" {
+	case fsm.EventTaskEnded, fsm.EventTaskRequeued, fsm.EventTaskDelivering:
+		if ev.Site != "" && !ev.Delivered { // else its attempt has ended before
 			w.ended(ev)
 		}
 	case fsm.EventJobEnded:

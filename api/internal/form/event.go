@@ -14,7 +14,7 @@ func Event(e *node.Event) wire.Event {
 	out := wire.Event{
 		ID: e.ID.String(), Index: e.Index, Kind: e.Kind.String(), Time: Moment(e.At), Durability: e.Durability,
 		Count: e.Count, Attempt: e.Attempt, Token: e.Token, Site: e.Site, Machine: e.Machine,
-		Outcome: e.End.String(), RunMs: e.RunMs, Reason: e.Reason,
+		Outcome: e.End.String(), RunMs: e.RunMs, Delivered: e.Delivered, Reason: e.Reason,
 	}
 	if e.Time >= 0 {
 		out.LogMs = &e.Time

@@ -52,9 +52,11 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 	}
 	w = node.Why{Job: id, State: v.State.String(), Waiting: v.Waiting, Calibration: rd.estimates.Calibration()}
 	if v.Waiting == 0 {
-		w.Summary = "none of its tasks waits: " + w.State
-		if v.State == fsm.Withdrawn {
+		switch w.Summary = "none of its tasks waits: " + w.State; {
+		case v.State == fsm.Withdrawn:
 			w.Summary = fmt.Sprintf("its tasks wait for its owner %s, which is away", id.Site)
+		case v.Delivering > 0:
+			w.Summary += "; " + v.DeliveringWhy
 		}
 		w.Estimate.Unknown = "nothing waits for its turn"
 		w.Summary = explain.DateSummary(w.Summary, fresh)

@@ -31,7 +31,12 @@ type item struct {
 // say what has ended or begun already. Nobody waits for their result but the next
 // task of a queue, which has waited for seconds.
 func isReport(k command.Kind) bool {
-	return k == command.KindComplete || k == command.KindOrphans || k == command.KindStarted || k == command.KindUsage
+	switch k {
+	case command.KindComplete, command.KindOrphans, command.KindStarted, command.KindUsage, command.KindDeliver:
+		return true
+	default:
+		return false
+	}
 }
 
 // sequencer is the leader's side: it collects waiting calls into entries, stamps

@@ -97,7 +97,9 @@ func (p *parted) renumbered(b command.Body) command.Body {
 		d.Held, d.Lost = refs(c.Held), refs(c.Lost)
 		return &d
 	case *command.Decline:
-		return &command.Decline{Attempts: refs(c.Attempts), Reason: c.Reason, Offer: c.Offer}
+		d := *c
+		d.Attempts = refs(c.Attempts)
+		return &d
 	case *command.Started:
 		d := &command.Started{Attempts: slices.Clone(c.Attempts)}
 		for i := range d.Attempts {

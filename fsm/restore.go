@@ -193,7 +193,7 @@ func (r *snapReader) machines(s *State, x *site) {
 }
 
 func (r *snapReader) row(x *site, members int32) {
-	last := int32(-1)
+	last, own := int32(-1), sched.Int128{}
 	for range r.upTo(MaxMembers, "cells") {
 		c := cell{executor: int32(r.upTo(MaxMembers, "executor")), tasks: r.uint()}
 		for _, v := range []*sched.Int128{&c.sums.A, &c.sums.B, &c.sums.R} {
@@ -205,7 +205,11 @@ func (r *snapReader) row(x *site, members int32) {
 		}
 		last = c.executor
 		x.row = append(x.row, c)
+		if c.executor == x.id {
+			own = c.sums.A
+		}
 	}
+	r.check(x.homeRan.Hi >= 0 && x.homeRan.Cmp(own) <= 0, "a site ran more at home than it ran for itself")
 }
 
 func (r *snapReader) jobs(s *State) {

@@ -99,6 +99,16 @@ func TestRestoreRefusesAnEndWithoutTasks(t *testing.T) {
 	}
 }
 
+// Found by FuzzRestore: more home runs than a site's own cell of the matrix has.
+func TestRestoreRefusesMoreHomeRunsThanRuns(t *testing.T) {
+	w := busy(t)
+	a := w.s.byName["a"]
+	a.homeRan = ownOf(a).Add(sched.Int128{Lo: 1})
+	if _, err := Restore(bytes.NewReader(snapshotOf(t, w.s))); !errors.Is(err, ErrBadSnapshot) {
+		t.Fatal(err)
+	}
+}
+
 // shortWriter fails after a number of bytes.
 type shortWriter struct{ left int }
 

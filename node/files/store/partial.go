@@ -31,13 +31,15 @@ type Partial struct {
 	f    *os.File // the content; nil with done from the beginning
 	rows *os.File // nil: there is one piece at most
 
-	mu   sync.Mutex // held over memory only
+	mu   sync.Mutex // held over no more than a row
 	done bool       // Finish, Close or Abandon ended it
 	// writers are calls of WritePiece and Finish under way.
 	writers  int
 	states   []byte // of the pieces; nil: the whole blob is there
 	unsynced []int  // pieces whose state is pieceWritten
+	settling bool   // a call of settle is under way; one at a time learns of a sync that fails
 	placed   bool   // the disk knows the names of the files
+	failed   int    // syncs: what was written meanwhile is not known to be on the disk
 	// sum is of the first hashed pieces. Who hashes has hashing set, and nobody else touches sum meanwhile.
 	sum     hash.Hash
 	hashed  int
@@ -106,12 +108,18 @@ func (p *Partial) stop() {
 
 func (p *Partial) write(i int, data []byte) error {
 	d := &p.s.disk
+	p.mu.Lock()
+	failed := p.failed
+	p.mu.Unlock()
 	err := d.writeAt(pointWrite, p.f, data, int64(i)*p.s.piece)
 	if err == nil && p.rows != nil {
 		row := encodeRow(pieceWritten, crc32.Checksum(data, castagnoli))
 		err = d.writeAt(pointRow, p.rows, row, rowAt(i))
 	}
 	p.mu.Lock()
+	if err == nil && failed != p.failed {
+		err = errSync
+	}
 	if err != nil {
 		p.states[i] = pieceMissing
 		p.mu.Unlock()
@@ -131,18 +139,32 @@ func (p *Partial) write(i int, data []byte) error {
 // rowAt returns where the row of a piece stands.
 func rowAt(i int) int64 { return rowsHead + int64(i)*rowSize }
 
-// settle syncs the pieces that are written and then says so in their rows.
+// errSync says that a piece was written while a sync of others failed, which may have been told of its bytes.
+var errSync = errors.New("a sync failed meanwhile")
+
+// settle syncs the pieces that are written and then says so in their rows, unless another call does.
 func (p *Partial) settle() error {
 	p.mu.Lock()
 	pieces := p.unsynced
-	p.unsynced = nil
-	p.mu.Unlock()
-	if len(pieces) == 0 {
+	if p.settling || len(pieces) == 0 {
+		p.mu.Unlock()
 		return nil
 	}
+	p.settling = true
+	p.unsynced = nil
+	p.mu.Unlock()
+	err := p.settlePieces(pieces)
+	p.mu.Lock()
+	p.settling = false
+	p.mu.Unlock()
+	return err
+}
+
+// settlePieces is settle for some pieces.
+func (p *Partial) settlePieces(pieces []int) error {
 	d := &p.s.disk
 	if err := d.sync(p.f); err != nil {
-		p.loseUnsynced(pieces)
+		p.loseUnsynced()
 		return err
 	}
 	p.mu.Lock()
@@ -166,16 +188,22 @@ func (p *Partial) settle() error {
 	return err
 }
 
-// loseUnsynced has pieces be missing whose sync failed: nobody knows what the disk has of them.
-func (p *Partial) loseUnsynced(pieces []int) {
-	for _, i := range pieces {
-		_, _ = p.rows.WriteAt([]byte{pieceMissing}, rowAt(i)) // else its checksum decides
-	}
+// loseUnsynced has all pieces be missing that no sync has confirmed: one failed, the kernel says so once and then calls
+// the pages clean, and nobody knows what the disk has of them.
+func (p *Partial) loseUnsynced() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.distrust = true
-	for _, i := range pieces {
+	p.failed++
+	p.unsynced = nil
+	for i, state := range p.states {
+		if state != pieceWritten {
+			continue
+		}
 		p.states[i] = pieceMissing
+		if p.rows != nil {
+			_, _ = p.rows.WriteAt([]byte{pieceMissing}, rowAt(i)) // a byte; else its checksum decides
+		}
 	}
 }
 
@@ -310,28 +338,9 @@ func (p *Partial) syncWhole() error {
 	}
 	err := p.s.disk.sync(p.f)
 	if err != nil {
-		p.loseAll()
+		p.loseUnsynced()
 	}
 	return err
-}
-
-// loseAll has all pieces be missing whose sync failed.
-func (p *Partial) loseAll() {
-	p.mu.Lock()
-	pieces := make([]int, len(p.states))
-	for i := range pieces {
-		pieces[i] = i
-	}
-	p.unsynced = nil
-	p.mu.Unlock()
-	if p.rows != nil {
-		p.loseUnsynced(pieces)
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.states)
-	p.distrust = true
 }
 
 // Close keeps what is there for a later Begin; of a blob of one piece there is nothing. It may be called again.

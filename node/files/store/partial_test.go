@@ -285,6 +285,59 @@ func TestSyncFails(t *testing.T) {
 	}
 	r.fault = nil
 	r.write(p, content, p.Missing()...)
+	r.fault = func(at point) error {
+		if at == pointSync {
+			return syscall.EIO
+		}
+		return nil
+	}
+	if err := p.Finish(); !errors.Is(err, syscall.EIO) || len(p.Missing()) == 0 {
+		t.Errorf("%v, missing %v", err, p.Missing())
+	}
+	r.fault = nil
+	r.write(p, content, p.Missing()...)
+	if err := p.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	r.want(own, content)
+}
+
+// A piece that is written while a sync of others fails is missing, too: the kernel tells of lost pages once.
+func TestWrittenWhileASyncFails(t *testing.T) {
+	r := testRig(t).withPieces(shortPiece)
+	content := strings.Repeat("x", 2*unsyncedMax*shortPiece)
+	p := r.begin(own, content)
+	r.write(p, content, 0, 1, 2, 3, 4, 5, 6)
+	late := make(chan error)
+	written, go7 := make(chan struct{}), make(chan struct{})
+	rows := 0
+	r.fault = func(at point) error {
+		switch at {
+		case pointRow:
+			if rows++; rows == 1 { // of the late piece, which is written and waits
+				close(written)
+				<-go7
+			}
+		case pointSync:
+			return syscall.EIO
+		default:
+		}
+		return nil
+	}
+	go func() { late <- p.WritePiece(8, r.pieceOf(content, 8)) }()
+	<-written
+	if err := p.WritePiece(7, r.pieceOf(content, 7)); !errors.Is(err, syscall.EIO) {
+		t.Error(err)
+	}
+	close(go7)
+	if err := <-late; !errors.Is(err, errSync) {
+		t.Error(err)
+	}
+	if len(p.Missing()) != p.Pieces() {
+		t.Errorf("missing %v", p.Missing())
+	}
+	r.fault = nil
+	r.write(p, content, p.Missing()...)
 	if err := p.Finish(); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 func benchRig(b *testing.B, at Place) *rig {
 	b.Helper()
 	room := Limit{1 << 40, time.Hour}
-	r := newRig(b, b.TempDir(), Spaces(room, room, room))
+	r := newRig(b, b.TempDir(), limitsOf(room, room, room))
 	b.Cleanup(func() { _ = r.Close() })
 	for n := range 256 {
 		if err := r.disk.mkdir(folderOf(key{at, files.Hash{byte(n)}})); err != nil {

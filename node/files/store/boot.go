@@ -31,7 +31,7 @@ func readBoot() string {
 
 // checkBoot drops the cache's whole blobs if the machine may have crashed since they were written: after a boot without
 // a Close before. Partial ones stay, since their pieces are synced and their hash is checked at the end.
-func (s *Store) checkBoot(dir, boot string) error {
+func (s *Store) checkBoot(boot string) error {
 	before, err := s.disk.root.ReadFile(bootFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // Close has synced all
@@ -47,7 +47,7 @@ func (s *Store) checkBoot(dir, boot string) error {
 	if err = s.disk.at(pointBoot); err != nil {
 		return err
 	}
-	return wholefile.Replace(filepath.Join(dir, bootFile), []byte(boot), 0o600)
+	return wholefile.Replace(filepath.Join(s.dir, bootFile), []byte(boot), 0o600)
 }
 
 // evictCache takes all whole blobs out of the cache, and returns them.

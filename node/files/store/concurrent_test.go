@@ -19,7 +19,7 @@ import (
 // was right, and at the end all that counts is there.
 func TestConcurrentUse(t *testing.T) {
 	soon := Limit{1 << 20, time.Nanosecond}
-	r := newRig(t, t.TempDir(), Spaces(soon, Limit{8 * block, 0}, soon))
+	r := newRig(t, t.TempDir(), limitsOf(soon, Limit{8 * block, 0}, soon))
 	r.withPieces(shortPiece)
 	var ticks atomic.Int64 // so that what nobody pins goes at once
 	r.now = func() time.Time { return moment.Add(time.Duration(ticks.Add(1))) }

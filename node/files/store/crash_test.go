@@ -31,9 +31,9 @@ const (
 var twoPieces = sync.OnceValue(func() string { return big()[:shortPiece+7] })
 
 // playLimits has room in the cache for twoPieces and one more.
-func playLimits() [spaces]Limit {
+func playLimits() Limits {
 	roomy := Limit{1 << 20, time.Hour}
-	return Spaces(roomy, Limit{charge(int64(len(twoPieces()))) + block, 0}, roomy)
+	return limitsOf(roomy, Limit{charge(int64(len(twoPieces()))) + block, 0}, roomy)
 }
 
 // play does one of everything that changes files, and can be repeated. It tells what is there for sure, and before a

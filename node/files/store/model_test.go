@@ -55,7 +55,7 @@ func TestStoreAgainstModel(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		limits := Spaces(Limit{modelMax, modelKeep}, Limit{modelMax, 0}, Limit{modelMax, modelKeep})
+		limits := limitsOf(Limit{modelMax, modelKeep}, Limit{modelMax, 0}, Limit{modelMax, modelKeep})
 		m := &model{rig: newRig(rt, dir, limits).withPieces(shortPiece)}
 		m.blobs, m.pins = map[slot]*modelBlob{}, map[string]map[Space]Ref{}
 		defer func() { m.letGo(); _ = m.Close() }()

@@ -48,6 +48,9 @@ type Partial struct {
 	distrust bool
 }
 
+// Size returns how many bytes the blob has.
+func (p *Partial) Size() int64 { return p.e.size }
+
 // Pieces returns how many pieces the blob has.
 func (p *Partial) Pieces() int { return p.s.pieceCount(p.e.size) }
 

@@ -62,7 +62,7 @@ func (r *rig) wantMissing(p *Partial, pieces ...int) {
 func TestPartialInAnyOrder(t *testing.T) {
 	r := testRig(t).withPieces(shortPiece)
 	p := r.begin(cached, big())
-	if p.Pieces() != 4 {
+	if p.Pieces() != 4 || p.Size() != int64(len(big())) {
 		t.Errorf("%d pieces", p.Pieces())
 	}
 	r.write(p, big(), 3, 1)
@@ -243,7 +243,7 @@ func TestPiecesAreChecked(t *testing.T) {
 
 // A partial blob that nobody fills goes like any other.
 func TestIdlePartialGoes(t *testing.T) {
-	r := newRig(t, t.TempDir(), Spaces(Limit{}, Limit{charge(int64(len(big()))), 0}, Limit{})).withPieces(shortPiece)
+	r := newRig(t, t.TempDir(), limitsOf(Limit{}, Limit{charge(int64(len(big()))), 0}, Limit{})).withPieces(shortPiece)
 	defer r.Close()
 	p := r.begin(cached, big())
 	r.write(p, big(), 1)

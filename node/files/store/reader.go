@@ -7,6 +7,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -68,6 +69,18 @@ func (s *Store) openBlob(k key) (*Reader, error) {
 		return nil, r.judge("open", err)
 	}
 	return r, nil
+}
+
+// Path returns the absolute path of a whole blob's file, for those who copy it into a task's work folder or bind it
+// there for reading. Nothing may write to it. It stays as long as the caller has it pinned. Errors: ErrUnknown,
+// ErrDamaged, ErrOwner.
+func (s *Store) Path(at Place, h files.Hash) (string, error) {
+	e, err := s.hold(key{at, h})
+	if err != nil {
+		return "", err
+	}
+	s.unhold(e)
+	return filepath.Join(s.dir, fileOf(e.key)), nil
 }
 
 // hold has a whole blob stay.

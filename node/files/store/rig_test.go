@@ -56,7 +56,7 @@ type rig struct {
 }
 
 // newRig opens a store in a folder, and says that nothing is pinned.
-func newRig(t fataler, dir string, limits [spaces]Limit) *rig {
+func newRig(t fataler, dir string, limits Limits) *rig {
 	t.Helper()
 	r := &rig{fataler: t, dir: dir, clock: moment, boot: "first"}
 	r.opts = Options{Dir: dir, Limits: limits, Now: func() time.Time { return r.clock }}
@@ -80,8 +80,10 @@ func testRig(t *testing.T) *rig {
 	return r
 }
 
-func roomy() [spaces]Limit {
-	return Spaces(Limit{1 << 30, 24 * time.Hour}, Limit{1 << 30, 0}, Limit{1 << 30, 24 * time.Hour})
+func limitsOf(own, cache, outgoing Limit) Limits { return Limits{own, cache, outgoing} }
+
+func roomy() Limits {
+	return limitsOf(Limit{1 << 30, 24 * time.Hour}, Limit{1 << 30, 0}, Limit{1 << 30, 24 * time.Hour})
 }
 
 func noPins(func(string, Ref) bool) {}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,9 +15,8 @@ type Options struct {
 	// Dir is the store's folder. One process uses it at a time: a broker holds its data_dir.
 	Dir string
 	// Now returns the time by which blobs are used, and go.
-	Now func() time.Time
-	// Limits are those of each Space.
-	Limits [spaces]Limit
+	Now    func() time.Time
+	Limits Limits
 	// MaxOpen is how many files may be open at a time; 0: 256. Beyond that ErrBusy is returned.
 	MaxOpen int
 }
@@ -29,13 +29,14 @@ type Limit struct {
 	Keep time.Duration
 }
 
-// Spaces returns the limits of all spaces, for Options.
-func Spaces(own, cache, outgoing Limit) [spaces]Limit { return [spaces]Limit{own, cache, outgoing} }
+// Limits are those of each Space.
+type Limits struct{ Own, Cache, Outgoing Limit }
 
 // Store is an open store. It is safe for concurrent use.
 //
 // Assumption: a sync that returned survives a crash of the machine, and a rename is atomic.
 type Store struct {
+	dir     string // absolute
 	disk    disk
 	now     func() time.Time
 	limits  [spaces]Limit
@@ -64,20 +65,26 @@ func open(o Options, m machine) (*Store, error) {
 	if o.MaxOpen == 0 {
 		o.MaxOpen = 256
 	}
-	s := &Store{now: o.Now, limits: o.Limits, open: make(chan struct{}, o.MaxOpen), piece: PieceSize, index: newIndex()}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	s := &Store{now: o.Now, open: make(chan struct{}, o.MaxOpen), piece: PieceSize, index: newIndex()}
+	s.limits = [spaces]Limit{Own: o.Limits.Own, Cache: o.Limits.Cache, Outgoing: o.Limits.Outgoing}
+	dir, err := filepath.Abs(o.Dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open store of files: %w", asFull(err))
 	}
-	root, err := os.OpenRoot(o.Dir)
+	s.dir = dir
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open store of files: %w", err)
 	}
 	s.disk = disk{root: root, fault: m.fault}
 	if err = s.load(); err == nil {
-		err = s.checkBoot(o.Dir, m.boot)
+		err = s.checkBoot(m.boot)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open store of files in %s: %w", o.Dir, asFull(err)), root.Close())
+		return nil, errors.Join(fmt.Errorf("open store of files in %s: %w", dir, asFull(err)), root.Close())
 	}
 	return s, nil
 }

@@ -93,6 +93,23 @@ func TestOwnersNames(t *testing.T) {
 	}
 }
 
+func TestPath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r := newRig(t, "data", roomy())
+	defer r.Close()
+	b := r.put(cached, "content")
+	path, err := r.Path(cached, b.Hash)
+	if err != nil || !filepath.IsAbs(path) {
+		t.Fatalf("%q, %v", path, err)
+	}
+	if got, cause := os.ReadFile(path); cause != nil || string(got) != "content" {
+		t.Errorf("%q, %v", got, cause)
+	}
+	if _, err = r.Path(own, b.Hash); !errors.Is(err, ErrUnknown) {
+		t.Errorf("of another place: %v", err)
+	}
+}
+
 func TestPutFails(t *testing.T) {
 	r := testRig(t)
 	failed := errors.New("cut off")
@@ -120,7 +137,7 @@ func TestPutFails(t *testing.T) {
 }
 
 func TestQuota(t *testing.T) {
-	r := newRig(t, t.TempDir(), Spaces(Limit{4 * block, 0}, Limit{4 * block, 0}, Limit{4 * block, 0}))
+	r := newRig(t, t.TempDir(), limitsOf(Limit{4 * block, 0}, Limit{4 * block, 0}, Limit{4 * block, 0}))
 	defer r.Close()
 	for _, at := range []Place{own, out} {
 		r.put(at, "one")
@@ -140,7 +157,7 @@ func TestQuota(t *testing.T) {
 
 // The cache makes room: the least recently used goes, but nothing that is pinned, read or filled.
 func TestCacheMakesRoom(t *testing.T) {
-	r := newRig(t, t.TempDir(), Spaces(Limit{}, Limit{4 * block, 0}, Limit{}))
+	r := newRig(t, t.TempDir(), limitsOf(Limit{}, Limit{4 * block, 0}, Limit{}))
 	defer r.Close()
 	step := func() { r.clock = r.clock.Add(time.Minute) }
 	for _, content := range []string{"one", "two", "three", "four"} {
@@ -163,8 +180,8 @@ func TestCacheMakesRoom(t *testing.T) {
 	r.put(cached, text("six", 2*block))
 	r.wantNone(cached, "three")
 	r.wantNone(cached, "five")
-	if b, err := io.ReadAll(reader); err != nil || string(b) != "two" {
-		t.Errorf("what was open: %q, %v", b, err)
+	if b, cause := io.ReadAll(reader); cause != nil || string(b) != "two" {
+		t.Errorf("what was open: %q, %v", b, cause)
 	}
 	step()
 	if err = errors.Join(reader.Close(), reader.Close()); err != nil {
@@ -178,7 +195,7 @@ func TestCacheMakesRoom(t *testing.T) {
 }
 
 func TestNothingGoesBeforeRepin(t *testing.T) {
-	r := newRig(t, t.TempDir(), Spaces(Limit{4 * block, time.Hour}, Limit{block, 0}, Limit{block, time.Hour}))
+	r := newRig(t, t.TempDir(), limitsOf(Limit{4 * block, time.Hour}, Limit{block, 0}, Limit{block, time.Hour}))
 	defer func() { _ = r.Close() }()
 	r.put(own, "input")
 	r.put(cached, "cached")
@@ -261,7 +278,7 @@ func TestCollectIsBounded(t *testing.T) {
 
 // A pin of what is not there yet holds once it is.
 func TestPinBeforePut(t *testing.T) {
-	r := newRig(t, t.TempDir(), Spaces(Limit{}, Limit{2 * block, 0}, Limit{}))
+	r := newRig(t, t.TempDir(), limitsOf(Limit{}, Limit{2 * block, 0}, Limit{}))
 	defer r.Close()
 	r.Pin("attempt", ref(cached, "input"))
 	r.put(cached, "input")

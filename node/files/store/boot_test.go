@@ -1,0 +1,73 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The cache is not synced, so what is whole in it goes if the machine may have crashed, and only then.
+func TestCacheBehindABoot(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after string // the boots
+		end           func(*rig)
+		stays         bool
+	}{
+		"killed":                      {"first", "first", func(*rig) {}, true},
+		"crashed":                     {"first", "second", func(*rig) {}, false},
+		"closed, and killed":          {"first", "first", func(r *rig) { _ = r.Close() }, true},
+		"closed, and booted":          {"first", "second", func(r *rig) { _ = r.Close() }, true},
+		"closed while read, booted":   {"first", "second", closeWhileRead, false},
+		"killed, and nothing is said": {"", "", func(*rig) {}, false},
+		"closed, and nothing is said": {"", "", func(r *rig) { _ = r.Close() }, true},
+	} {
+		r := testRig(t).withPieces(shortPiece)
+		r.boot = c.before
+		r.reopen()
+		r.put(own, "own")
+		r.put(cached, "cached")
+		r.put(out, "result")
+		p := r.begin(cached, big())
+		r.write(p, big(), 1)
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.end(r)
+		r.boot = c.after
+		r.reopen()
+		r.want(own, "own")
+		r.want(out, "result")
+		if c.stays {
+			r.want(cached, "cached")
+		} else {
+			r.wantNone(cached, "cached")
+		}
+		p = r.begin(cached, big())
+		r.wantMissing(p, 0, 2, 3)
+		if err := p.Abandon(); err != nil {
+			t.Fatal(err)
+		}
+		r.wantWhole(name)
+		_, err := os.Stat(filepath.Join(r.dir, bootFile))
+		if err != nil {
+			t.Errorf("%s: while it is open, a crash would not be noticed: %v", name, err)
+		}
+	}
+}
+
+// closeWhileRead closes a store that somebody still reads.
+func closeWhileRead(r *rig) {
+	reader, err := r.Open(own, ref(own, "own").Hash)
+	if err != nil {
+		r.Fatal(err)
+	}
+	_ = r.Close()
+	_ = reader.Close()
+}
+
+// The system says which boot this is.
+func TestReadBoot(t *testing.T) {
+	if boot := readBoot(); len(boot) != 36 || boot != readBoot() {
+		t.Errorf("%q", boot)
+	}
+}

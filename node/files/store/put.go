@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/cloudshare/cloudshare/node/files"
+)
+
+// copyBytes is how much is read, hashed and written at a time.
+const copyBytes = 256 << 10
+
+// incoming is content that is being written.
+type incoming struct {
+	s        *Store
+	at       Place
+	limit    int64
+	name     string // below the store's folder
+	f        *os.File
+	sum      hash.Hash
+	size     int64
+	reserved int64 // bytes of the quota
+}
+
+// Put keeps what r has, to its end, and returns its name. It is durable but in the Cache, and read by nobody before.
+// Content that is there already is read all the same, and stays for Limit.Keep from now on. Errors: ErrTooLarge
+// beyond limit bytes, ErrFull, ErrBusy, ErrOwner, what reading returned, the context's. After an error nothing is
+// kept.
+func (s *Store) Put(ctx context.Context, at Place, r io.Reader, limit int64) (files.Blob, error) {
+	w := incoming{s: s, at: at, limit: min(limit, files.MaxFile), sum: sha256.New()}
+	if err := s.acquire(1); err != nil {
+		return files.Blob{}, err
+	}
+	defer s.release(1)
+	b, err := w.put(ctx, r)
+	if err != nil {
+		return files.Blob{}, fmt.Errorf("put a blob of %q (%s): %w", at.Owner, at.Space, asFull(err))
+	}
+	return b, nil
+}
+
+func (w *incoming) put(ctx context.Context, r io.Reader) (b files.Blob, err error) {
+	s := w.s
+	if err = w.check(); err != nil {
+		return b, err
+	}
+	w.name = newFolder + "/" + strconv.FormatUint(s.counter.Add(1), 10)
+	if w.f, err = s.disk.create(w.name); err != nil {
+		return b, err
+	}
+	if err = w.copy(ctx, r); err == nil && w.size == 0 {
+		err = w.write(nil)
+	}
+	if err == nil && w.at.Space != Cache {
+		err = s.disk.sync(w.f)
+	}
+	if err = errors.Join(err, w.f.Close()); err == nil {
+		b.Size = w.size
+		w.sum.Sum(b.Hash[:0])
+		err = s.commit(key{w.at, b.Hash}, w.name, w.size)
+	}
+	if err != nil {
+		_ = s.disk.remove(w.name) // the next Open does it otherwise
+		s.unreserve(w.at.Space, w.reserved)
+	}
+	return b, err
+}
+
+func (w *incoming) check() error {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	return w.s.check(w.at)
+}
+
+func (w *incoming) copy(ctx context.Context, r io.Reader) error {
+	buf := make([]byte, min(copyBytes, max(w.limit+1, 1)))
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		n, err := io.ReadFull(r, buf)
+		if n > 0 {
+			if cause := w.write(buf[:n]); cause != nil {
+				return cause
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read it: %w", err)
+		}
+	}
+}
+
+func (w *incoming) write(b []byte) error {
+	size := w.size + int64(len(b))
+	if size > w.limit {
+		return fmt.Errorf("%w: %d bytes are the most", ErrTooLarge, w.limit)
+	}
+	if more := charge(size) - w.reserved; more > 0 {
+		if err := w.s.makeRoom(w.at, more); err != nil {
+			return err
+		}
+		w.reserved += more
+	}
+	_, _ = w.sum.Write(b) // never fails
+	if err := w.s.disk.writeAt(pointWrite, w.f, b, w.size); err != nil {
+		return err
+	}
+	w.size = size
+	return nil
+}
+
+// commit has a file, synced if it has to be durable, be a whole blob; its bytes count already. If the blob is there,
+// the file goes, and so do its bytes. After an error the file is where it was (nowhere if the disk refuses that,
+// too), and its bytes count.
+func (s *Store) commit(k key, name string, size int64) error {
+	now := s.now()
+	s.disk.touch(name, now)
+	s.mu.Lock()
+	at := slot{key: k}
+	e := s.claim(at)
+	if e != nil && !e.damaged {
+		e.used = now
+		s.settle(e)
+		s.used[k.Space] -= charge(size)
+		s.mu.Unlock()
+		s.touch([]*entry{e})
+		_ = s.disk.remove(name)
+		return nil
+	}
+	if e != nil {
+		s.evict(e) // who reads it has the old file open
+	}
+	s.mu.Unlock()
+	err := s.place(name, k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.add(&entry{slot: at, size: size, used: now})
+	}
+	s.vacate(at)
+	return err
+}
+
+// place renames a file to that of a whole blob, durably if need be, or undoes it.
+func (s *Store) place(name string, k key) error {
+	whole := fileOf(k)
+	err := s.disk.rename(name, whole)
+	if err == nil {
+		if durable(whole) {
+			err = s.disk.syncFolder(folderOf(k))
+		}
+		if err == nil {
+			return nil
+		}
+		if s.disk.rename(whole, name) == nil {
+			return err
+		}
+	}
+	return errors.Join(err, s.disk.remove(whole)) // of a damaged one there is a file, too
+}

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// claim waits until a slot is not busy and returns its entry; without one it occupies the slot for the caller.
+//
+// REQUIRES: s.mu held, which it gives up while it waits.
+func (s *Store) claim(at slot) *entry {
+	for {
+		if e := s.entries[at]; e != nil {
+			return e
+		}
+		done := s.busy[at]
+		if done == nil {
+			s.occupy(at)
+			return nil
+		}
+		s.mu.Unlock()
+		<-done
+		s.mu.Lock()
+	}
+}
+
+// reserve has n more bytes count in a space and returns what has to go for them: the caller passes it to discard once
+// it has let s.mu go. Only the cache makes room. REQUIRES: s.mu held.
+func (s *Store) reserve(space Space, n int64) (victims []*entry, err error) {
+	limit := s.limits[space].Max
+	evictable := int64(0)
+	if space == Cache && s.pinned {
+		evictable = s.unheld[space]
+	}
+	if s.used[space]-evictable > limit-n {
+		return nil, fmt.Errorf("%w: %d more bytes and the %d in use (%d of them may go) are more than %d of %s",
+			ErrFull, n, s.used[space], evictable, limit, space)
+	}
+	for s.used[space] > limit-n {
+		e := s.idle[space][0]
+		s.evict(e)
+		victims = append(victims, e)
+	}
+	s.used[space] += n
+	return victims, nil
+}
+
+// makeRoom reserves n bytes, and removes what has to go for them.
+func (s *Store) makeRoom(at Place, n int64) error {
+	s.mu.Lock()
+	err := s.check(at)
+	var victims []*entry
+	if err == nil {
+		victims, err = s.reserve(at.Space, n)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err = s.discard(victims); err != nil {
+		s.unreserve(at.Space, n)
+	}
+	return err
+}
+
+// unreserve takes bytes off the quota.
+func (s *Store) unreserve(space Space, n int64) {
+	s.mu.Lock()
+	s.used[space] -= n
+	s.mu.Unlock()
+}
+
+// discard removes the files of evicted entries. One that cannot be removed is in the index again.
+func (s *Store) discard(victims []*entry) (err error) {
+	for _, e := range victims {
+		cause := s.removeFiles(e.slot)
+		s.mu.Lock()
+		if cause != nil {
+			again := &entry{slot: e.slot, size: e.size, used: s.now(), damaged: e.damaged}
+			s.used[e.Space] += charge(e.size)
+			s.add(again)
+			err = errors.Join(err, wrap("remove", e.key, cause))
+		}
+		s.vacate(e.slot)
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// removeFiles removes what is on the disk of a blob, whole or in the making.
+func (s *Store) removeFiles(at slot) error {
+	name := fileOf(at.key)
+	if !at.part {
+		return s.disk.remove(name)
+	}
+	// Rows without a partial blob say nothing; a partial blob without rows would be one of a single piece.
+	if err := s.disk.remove(name + partExt); err != nil {
+		return err
+	}
+	return s.disk.remove(name + rowsExt)
+}
+
+// maxCollected is how many blobs one Collect removes.
+const maxCollected = 256
+
+// Collect removes blobs whose time is over, maxCollected at most, and reports whether there are more. It removes
+// nothing before Repin.
+func (s *Store) Collect() (removed int, more bool, err error) {
+	now := s.now()
+	s.mu.Lock()
+	var victims []*entry
+	for space := Own; space < spaces && s.pinned && !s.closed; space++ {
+		for s.isDue(space, now) {
+			if len(victims) == maxCollected {
+				more = true
+				break
+			}
+			e := s.idle[space][0]
+			s.evict(e)
+			victims = append(victims, e)
+		}
+	}
+	s.mu.Unlock()
+	return len(victims), more, s.discard(victims)
+}
+
+// isDue reports whether the space's least recently used entry has to go. REQUIRES: s.mu held.
+func (s *Store) isDue(space Space, now time.Time) bool {
+	keep := s.limits[space].Keep
+	return keep > 0 && len(s.idle[space]) > 0 && !s.idle[space][0].used.Add(keep).After(now)
+}

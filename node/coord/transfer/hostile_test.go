@@ -169,3 +169,42 @@ func TestSlowDiskIsNoStall(t *testing.T) {
 		wait()
 	})
 }
+
+// Peers that say nothing do not keep others out: beyond half of all links none is a peer's second.
+func TestStallingPeersKeepNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := content(1, 100*1000, false)
+		s := &Server{Answer: hold(b).answer}
+		c := NewClient(func(_ context.Context, site, _ string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go func() {
+				defer server.Close()
+				if site == "a" {
+					s.Serve(t.Context(), server, relay.Preamble{Site: "b"})
+				}
+				_, _ = io.Copy(io.Discard, server)
+			}()
+			return client, nil
+		})
+		defer c.Close()
+		c.piece = 1000
+		var ends []chan error
+		for i := range maxLinks/2 - 1 {
+			end := make(chan error, 1)
+			ends = append(ends, end)
+			go func() {
+				end <- c.Pull(t.Context(), string(rune('b'+i)), "x:1", 7, nameOf(b), newSink(len(b), c.piece))
+			}()
+		}
+		synctest.Wait()
+		if n := len(c.links); n <= maxLinks/2 || n >= maxLinks {
+			t.Errorf("%d links are used", n)
+		}
+		must(t, c.Pull(t.Context(), "a", "x:1", 7, nameOf(b), newSink(len(b), c.piece)))
+		for _, end := range ends {
+			if err := <-end; !errors.Is(err, ErrStalled) {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -18,7 +18,7 @@ const (
 // it must not keep b.
 type Sink interface {
 	Size() int64
-	Missing() []int // which pieces of PieceBytes, from 0
+	Missing() []int // which pieces of PieceBytes, from 0; an empty blob has none
 	WritePiece(i int, b []byte) error
 }
 
@@ -26,14 +26,9 @@ type Sink interface {
 // It goes on behind a connection that breaks as long as pieces come; after ErrUnreachable or ErrStalled what came stays
 // in the sink. The error is one of those of this package, or ctx's.
 func (c *Client) Pull(ctx context.Context, site, addr string, index uint64, b Blob, to Sink) error {
-	if to.Size() != b.Size {
-		return fmt.Errorf("%w: a blob of %d bytes in a place for %d", ErrSink, b.Size, to.Size())
-	}
-	missing := to.Missing()
-	for _, i := range missing {
-		if i < 0 || int64(i) > (b.Size-1)/c.piece {
-			return fmt.Errorf("%w: piece %d of a blob of %d bytes", ErrSink, i, b.Size)
-		}
+	missing, err := c.missing(b, to)
+	if err != nil {
+		return err
 	}
 	return c.run(ctx, address{site, addr}, &pull{
 		index: index,
@@ -51,6 +46,20 @@ func (c *Client) Pull(ctx context.Context, site, addr string, index uint64, b Bl
 			return nil
 		},
 	})
+}
+
+// missing returns which pieces are to be pulled.
+func (c *Client) missing(b Blob, to Sink) ([]int, error) {
+	if to.Size() != b.Size || b.Size < 0 || b.Size > MaxBlobBytes {
+		return nil, fmt.Errorf("%w: a blob of %d bytes in a place for %d", ErrSink, b.Size, to.Size())
+	}
+	missing := to.Missing()
+	for _, i := range missing {
+		if i < 0 || int64(i)*c.piece >= b.Size { // no piece of an empty blob is missing
+			return nil, fmt.Errorf("%w: piece %d of a blob of %d bytes", ErrSink, i, b.Size)
+		}
+	}
+	return missing, nil
 }
 
 // PullBatch brings many whole blobs of at most PieceBytes each, with few round trips. take is called once for each, by

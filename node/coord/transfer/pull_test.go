@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,12 @@ func TestBatch(t *testing.T) {
 	blobs[20].Attempt = theirs
 	c, wait := piped(t, serveAs(t.Context(), &Server{Answer: h.answer}, "b"))
 	defer wait()
+	var requests atomic.Int32
+	dial := c.dial
+	c.dial = func(ctx context.Context, site, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, site, addr)
+		return counting{conn, &requests}, err
+	}
 	var mu sync.Mutex
 	got, refused := map[int][]byte{}, map[int]string{}
 	must(t, c.PullBatch(t.Context(), "a", "x:1", 7, blobs, func(i int, b []byte, err error) error {
@@ -73,6 +80,9 @@ func TestBatch(t *testing.T) {
 		got[i] = bytes.Clone(b)
 		return nil
 	}))
+	if n := requests.Load(); n > 1000/maxParts+2 {
+		t.Errorf("%d requests for 1000 blobs", n)
+	}
 	for i, b := range all {
 		if (i == 10 || i == 20) == bytes.Equal(got[i], b) {
 			t.Fatalf("blob %d: %d bytes of %d, %s", i, len(got[i]), len(b), refused[i])
@@ -85,6 +95,52 @@ func TestBatch(t *testing.T) {
 	if len(refused) != 2 || refused[10] != want[10] || refused[20] != want[20] {
 		t.Errorf("%v", refused)
 	}
+}
+
+// counting counts Writes.
+type counting struct {
+	net.Conn
+	writes *atomic.Int32
+}
+
+func (c counting) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
+}
+
+// A request does not wait for the answer to the one before: far sites are pulled from without a pause for each piece.
+func TestRequestsArePipelined(t *testing.T) {
+	b := content(1, 8000, false)
+	c, wait := piped(t, func(conn net.Conn) {
+		var x parser
+		for range 4 { // times two requests, both of which come before an answer
+			var two []Request
+			for range 2 {
+				frame, err := relay.ReadFrame(conn, nil, maxRequest)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				parts, err := x.parse(frame)
+				if err != nil || len(parts) != 1 {
+					t.Errorf("%d pieces, %v", len(parts), err)
+					return
+				}
+				two = append(two, parts[0])
+			}
+			for _, q := range two {
+				_, _ = conn.Write(frameOf(codeRaw, b[q.Offset:][:q.Length]))
+			}
+		}
+	})
+	c.links = make(chan struct{}, 1) // one connection
+	c.piece = 1000
+	to := newSink(len(b), c.piece)
+	must(t, c.Pull(t.Context(), "a", "x:1", 7, nameOf(b), to))
+	if !bytes.Equal(to.b, b) {
+		t.Error("other bytes")
+	}
+	wait()
 }
 
 // A refusal ends a pull and says why; a server whose Answer says nothing refuses; only some refusals are for a while.
@@ -130,6 +186,11 @@ func TestWhoseFault(t *testing.T) {
 	}
 	if err := c.Pull(t.Context(), "a", "x:1", 7, nameOf(b), newSink(99, PieceBytes)); !errors.Is(err, ErrSink) {
 		t.Errorf("a place of another size: %v", err)
+	}
+	strange := newSink(100, PieceBytes)
+	strange.missing[1] = true
+	if err := c.Pull(t.Context(), "a", "x:1", 7, nameOf(b), strange); !errors.Is(err, ErrSink) {
+		t.Errorf("a piece that is none: %v", err)
 	}
 	wait()
 	away := NewClient(func(context.Context, string, string) (net.Conn, error) { return nil, relay.ErrBanned })

@@ -43,7 +43,7 @@ type Server struct {
 	// is a refusal. It may wait for the state to be as new as the asker's, as long as ctx lasts; having said Behind, it
 	// is not asked for the other parts of that request. It is called for each part, by many at a time.
 	Answer func(ctx context.Context, from string, q Request) (Source, Refusal)
-	// Limit bounds what is sent to all, in bytes a second before compression; nil: nothing does. See NewLimit.
+	// Limit bounds what is sent to all, in bytes a second before compression; nil: nothing does. It is one of NewLimit.
 	Limit *rate.Limiter
 }
 
@@ -52,7 +52,8 @@ func NewLimit(bytesPerSecond int64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(bytesPerSecond), chunkBytes)
 }
 
-// Serve answers a connection of relay.KindFiles until that or ctx ends, or the asker says nonsense.
+// Serve answers a connection of relay.KindFiles until that or ctx ends, or the asker says nonsense. Who waits for Limit
+// does not notice that its connection has ended, so ctx should end before the peer port is closed, which waits for it.
 func (s *Server) Serve(ctx context.Context, conn net.Conn, p relay.Preamble) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()

@@ -11,7 +11,7 @@ const (
 	// probeEvery is every which chunk is tried, once one was not worth it.
 	probeEvery = 32
 	// settled is how much was written, in bytes, when a connection's speed is known: less may stand in buffers.
-	settled = 8 << 20
+	settled = 4 << 20
 )
 
 // shrinking decides which chunks of a connection are compressed: those that it makes shorter, unless sending what it
@@ -54,7 +54,7 @@ func (s *shrinking) judge(n, shrunk int, cost time.Duration) bool {
 func (s *shrinking) sent(n int, took time.Duration) {
 	s.wrote += int64(n)
 	s.took += took
-	if s.wrote > 4*settled { // what was long ago counts less and less
+	if s.wrote > 8*settled { // what was long ago counts less and less
 		s.wrote, s.took = s.wrote/2, s.took/2
 	}
 }

@@ -54,6 +54,8 @@ type Config struct {
 	Enroll func(conn net.Conn, p relay.Preamble)
 	// Keys answers members that run this site's jobs (relay.KindKeys); nil: nobody does.
 	Keys func(conn net.Conn, p relay.Preamble)
+	// Files serves blobs to members that may have them (relay.KindFiles); nil: nobody does.
+	Files func(conn net.Conn, p relay.Preamble)
 }
 
 // Hooks observe; each may be nil, must not block, and may be called from any

@@ -22,6 +22,11 @@ func (m *Member) DialKeys(ctx context.Context, site, addr string) (net.Conn, err
 	return m.dial(ctx, site, addr, relay.KindKeys)
 }
 
+// DialFiles is DialHTTP for blobs (package transfer).
+func (m *Member) DialFiles(ctx context.Context, site, addr string) (net.Conn, error) {
+	return m.dial(ctx, site, addr, relay.KindFiles)
+}
+
 func (m *Member) dial(ctx context.Context, site, addr string, k relay.Kind) (net.Conn, error) {
 	d := relay.Dialer{Net: m.cfg.Net, Site: m.cfg.Site}
 	return d.Dial(ctx, relay.Peer{Site: site, Addr: addr}, k, m.lineage)

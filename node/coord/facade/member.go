@@ -172,6 +172,9 @@ func (m *Member) Listen(handshake time.Duration) error {
 		if m.cfg.Keys != nil {
 			m.Mux.Handle(relay.KindKeys, m.cfg.Keys)
 		}
+		if m.cfg.Files != nil {
+			m.Mux.Handle(relay.KindFiles, m.cfg.Files)
+		}
 	}
 	return err
 }

@@ -34,6 +34,7 @@ const (
 	KindEnroll  Kind = 6 // one question of somebody who may be no member yet, one answer
 	KindHTTP    Kind = 7 // HTTP between brokers, see HTTPListener
 	KindKeys    Kind = 8 // questions for the keys of what is assigned to the dialer, one after the other
+	KindFiles   Kind = 9 // pieces of blobs that the dialer may have, see package transfer
 )
 
 // isQuestion reports whether connections of a kind may come before the group is known, and from those who do not know
@@ -95,7 +96,7 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	if b[4] != protocolVersion {
 		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
 	}
-	if p.Kind < KindRaft || p.Kind > KindKeys || b[22] > 63 || b[23] > 63 {
+	if p.Kind < KindRaft || p.Kind > KindFiles || b[22] > 63 || b[23] > 63 {
 		return p, fmt.Errorf("%w: kind %d", errPreamble, p.Kind)
 	}
 	sites := make([]byte, int(b[22])+int(b[23]))

@@ -66,7 +66,7 @@ func (m *template) mountsOf(w *work) []engine.Mount {
 	for _, name := range box.Written() {
 		list = append(list, bind(w.dir+"/"+name, box.Box+"/"+name, false))
 	}
-	return append(list, m.mounts...)
+	return append(append(list, m.mounts...), w.files...)
 }
 
 // labels name the attempt for people and for [Handler.catchUp].

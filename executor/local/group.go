@@ -25,6 +25,7 @@ type group struct {
 	io     ioMax
 	ooms   int64 // kills for memory counted before this attempt
 	killed bool  // killAll was used since the group was made
+	meter  meter // of the attempt
 	// wanted are the groups that this machine has for a supervisor.
 	wanted struct{ kill, mem string }
 }

@@ -60,6 +60,9 @@ func TestLinesRoundTrip(t *testing.T) {
 		var full, empty line
 		n := int64(0)
 		fill(t, reflect.ValueOf(&full).Elem().Field(i), &n)
+		if full.Ask != nil {
+			full.Ask.Task.Files = nil // they are copied before the line is written
+		}
 		field := reflect.ValueOf(&empty).Elem().Field(i)
 		field.Set(reflect.New(field.Type().Elem()))
 		for _, want := range []line{full, empty} {

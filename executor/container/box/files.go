@@ -62,6 +62,10 @@ type Order struct {
 	MaxLog int64         // bytes of stdout, and of stderr
 	CPUs   []int         `json:",omitempty"` // of its own
 	Image  ImageParts    // of the image, filled in before the container is made
+	// Staged: the private directory has files, which Init takes over.
+	Staged bool `json:",omitempty"`
+	// Place are files that Init copies to absolute paths.
+	Place []Placed `json:",omitempty"`
 }
 
 // ImageParts is what an image says of its tasks.
@@ -120,6 +124,16 @@ func Make(dir string, o Order) error {
 	}
 	return os.Chmod(dir, 0o755) // whole from here on
 }
+
+// Placed is a file of the attempt's folder with the path at which its task finds it.
+type Placed struct {
+	Name string // in the folder Inputs
+	Path string // absolute
+}
+
+// Inputs is the folder of an attempt's folder that has its files with absolute paths. It
+// is made when there are any.
+const Inputs = "in"
 
 // WorkOf returns the private directory, outside.
 func WorkOf(dir string) string { return filepath.Join(dir, "work") }

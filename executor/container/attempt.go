@@ -21,9 +21,12 @@ import (
 type work struct {
 	attempts.Attempt
 	dir     string
-	cleaned chan struct{}  // see isCleaned
-	poked   chan struct{}  // capacity 1: look at it again
-	files   []engine.Mount // of files with absolute paths; set before its container is made
+	cleaned chan struct{} // see isCleaned
+	poked   chan struct{} // capacity 1: look at it again
+	// files are mounts of files with absolute paths, and root is then where our own places are, by a name that no
+	// image knows. Set before its container is made.
+	files []engine.Mount
+	root  string
 	// aborted ends when the preparation is to be given up; its cause says why.
 	aborted context.Context //nolint:containedctx // the attempt's own life before its container's
 	abort   context.CancelCauseFunc

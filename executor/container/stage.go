@@ -2,9 +2,12 @@ package container
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,10 +17,6 @@ import (
 	"github.com/cloudshare/cloudshare/executor/staging"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
-
-// maxFileMounts bounds the files with absolute paths that are mounted one by one; if there
-// are more, the first process copies all of them.
-const maxFileMounts = 64
 
 // openRights are those on files of which nobody knows yet whose they will be: the image's
 // user, by number or by name. Nobody gets past the folder above; the first process makes
@@ -32,53 +31,64 @@ func (h *Handler) stage(w *work, o *box.Order) error {
 	h.emitDoing(w, fmt.Sprintf("copying %d files", len(w.Task.Files)))
 	ctx, cancel := h.abortable(w)
 	defer cancel()
-	var relative, absolute []executor.File
-	for _, f := range w.Task.Files {
-		if strings.HasPrefix(f.Path, "/") {
-			absolute = append(absolute, f)
-		} else {
-			relative = append(relative, f)
-		}
-	}
+	relative := slices.DeleteFunc(slices.Clone(w.Task.Files), isAbsolute)
 	if err := staging.Put(ctx, box.WorkOf(w.dir), relative, openRights()); err != nil {
 		return err
 	}
-	if o.Staged = len(relative) > 0; len(absolute) > 0 {
-		if err := h.stageAbsolute(ctx, w, o, absolute); err != nil {
+	if len(relative) > 0 {
+		o.Staged = append(o.Staged, box.Work)
+	}
+	if rest := absolute(w.Task.Files); len(rest) > 0 {
+		if err := h.stageAbsolute(ctx, w, o, rest); err != nil {
 			return err
 		}
 	}
 	return box.WriteOrder(w.dir, *o)
 }
 
+func isAbsolute(f executor.File) bool { return strings.HasPrefix(f.Path, "/") }
+
+// absolute returns the files with absolute paths.
+func absolute(files []executor.File) []executor.File {
+	return slices.DeleteFunc(slices.Clone(files), func(f executor.File) bool { return !isAbsolute(f) })
+}
+
 // stageAbsolute puts files with absolute paths into the attempt's folder, from which they
-// are mounted or copied.
+// or their folders are mounted.
 func (h *Handler) stageAbsolute(ctx context.Context, w *work, o *box.Order, files []executor.File) error {
+	w.root = box.Root + "-" + strings.ToLower(rand.Text())
 	dir := filepath.Join(w.dir, box.Inputs)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
+	p, err := placeFiles(files)
+	if err != nil {
+		return err
+	}
+	for i, f := range p.folders {
+		from := filepath.Join(dir, "folder-"+strconv.Itoa(i))
+		if err = errors.Join(os.Mkdir(from, 0o700), os.Chmod(from, 0o777)); err != nil {
+			return err
+		}
+		if err = staging.Put(ctx, from, f.files, openRights()); err != nil {
+			return err
+		}
+		o.Staged = append(o.Staged, f.path)
+		w.files = append(w.files, engine.Mount{Type: "bind", Source: from, Target: f.path})
+	}
 	var copies []executor.File
-	for i, f := range files {
-		name := strconv.Itoa(i)
-		from := filepath.Join(dir, name)
-		if len(files) <= maxFileMounts && isMountable(f) {
-			from = f.Source
-		} else {
+	for i, f := range p.single {
+		from := f.Source
+		if !isMountable(f) {
+			name := strconv.Itoa(i)
+			from = filepath.Join(dir, name)
 			c := f
 			c.Path = name
 			copies = append(copies, c)
 		}
-		if len(files) <= maxFileMounts {
-			w.files = append(w.files, engine.Mount{Type: "bind", Source: from, Target: f.Path, ReadOnly: true})
-		} else {
-			o.Place = append(o.Place, box.Placed{Name: name, Path: f.Path})
-		}
+		w.files = append(w.files, engine.Mount{Type: "bind", Source: from, Target: f.Path, ReadOnly: true})
 	}
-	if err := staging.Put(ctx, dir, copies, staging.Rights{File: 0o444, Program: 0o555, Folder: 0o755}); err != nil {
-		return err
-	}
-	return os.Chmod(dir, 0o755)
+	return staging.Put(ctx, dir, copies, staging.Rights{File: 0o444, Program: 0o555, Folder: 0o755})
 }
 
 // isMountable reports whether the broker's own file can be mounted, read-only: whatever

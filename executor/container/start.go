@@ -29,6 +29,9 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err := errors.Join(executor.CheckFiles(t.Files, true), t.Outputs.Check()); err != nil {
 		return nil, fmt.Errorf("%w: %w", executor.ErrUnfit, err)
 	}
+	if _, err := placeFiles(absolute(t.Files)); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(h.room.Fit(t), h.attempts.MayKeep(t)); err != nil {
 		return nil, err
 	}

@@ -105,12 +105,12 @@ var always = []testCase{
 func Run(t *testing.T, f Factory) {
 	t.Helper()
 	runAll(t, f, always)
-	runFiles(t, f)
+	RunFiles(t, f)
 	runFence(t, f)
 }
 
-// runFiles runs the cases of files, for a handler that takes any.
-func runFiles(t *testing.T, f Factory) {
+// RunFiles runs the cases of files: for a handler that takes none, that it refuses them.
+func RunFiles(t *testing.T, f Factory) {
 	t.Helper()
 	collects := false
 	t.Run("FileKind", func(t *testing.T) {

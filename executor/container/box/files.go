@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,11 @@ const (
 	Box  = Root + "/box"  // read-only but for what is told and written
 	Work = Root + "/work" // the task's private directory
 )
+
+// PlaceAt returns where Run or Box is below another root than Root: one whose name nobody
+// knew when an image and its job's files were made. What is mounted at a job's own paths can
+// be led by an image's links to any path that is known.
+func PlaceAt(root, place string) string { return root + strings.TrimPrefix(place, Root) }
 
 // Files of Run.
 const (
@@ -62,10 +68,8 @@ type Order struct {
 	MaxLog int64         // bytes of stdout, and of stderr
 	CPUs   []int         `json:",omitempty"` // of its own
 	Image  ImageParts    // of the image, filled in before the container is made
-	// Staged: the private directory has files, which Init takes over.
-	Staged bool `json:",omitempty"`
-	// Place are files that Init copies to absolute paths.
-	Place []Placed `json:",omitempty"`
+	// Staged are folders that have files, which Init takes over.
+	Staged []string `json:",omitempty"`
 }
 
 // ImageParts is what an image says of its tasks.
@@ -123,12 +127,6 @@ func Make(dir string, o Order) error {
 		return err
 	}
 	return os.Chmod(dir, 0o755) // whole from here on
-}
-
-// Placed is a file of the attempt's folder with the path at which its task finds it.
-type Placed struct {
-	Name string // in the folder Inputs
-	Path string // absolute
 }
 
 // Inputs is the folder of an attempt's folder that has its files with absolute paths. It

@@ -7,45 +7,34 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
-// takeFiles makes the files that the handler has put into the private directory this
-// user's own, and copies others to their absolute paths. Nothing of the task runs yet. An
-// error is the site's trouble, unless the task's user may not write where it wants a file.
+// takeFiles makes the files that the handler has put into the attempt's folders this user's
+// own. Nothing of the task runs yet.
 func (b *boxed) takeFiles() error {
-	if b.order.Staged {
-		if err := filepath.WalkDir(Work, own); err != nil {
-			return &watchdog.Trouble{Cause: fmt.Errorf("take its files over: %w", err)}
-		}
-	}
-	for _, p := range b.order.Place {
-		err := place(filepath.Join(Box, Inputs, p.Name), p.Path)
-		if slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }) {
-			return fmt.Errorf("its file %s cannot be put there by the image's user: %w", p.Path, err)
-		}
+	for _, dir := range b.order.Staged {
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || path == dir {
+				return err
+			}
+			return own(path, e)
+		})
 		if err != nil {
-			return &watchdog.Trouble{Cause: fmt.Errorf("put file %s: %w", p.Path, err)}
+			return &watchdog.Trouble{Cause: fmt.Errorf("take its files over: %w", err)}
 		}
 	}
 	return nil
 }
 
-// refusals are what an image says to a file: its user may not write there, or something else is there.
-var refusals = []error{fs.ErrPermission, fs.ErrExist, unix.EROFS, unix.ENOTDIR}
-
 // own makes one file this user's: who is not its owner takes a copy. A folder of another
 // user stays it, and can be written by all.
-func own(path string, e fs.DirEntry, err error) error {
-	if err != nil || path == Work {
-		return err
-	}
+func own(path string, e fs.DirEntry) error {
 	var st unix.Stat_t
-	if err = unix.Lstat(path, &st); err != nil {
+	if err := unix.Lstat(path, &st); err != nil {
 		return &os.PathError{Op: "look at", Path: path, Err: err}
 	}
 	mode := fs.FileMode(0o644)
@@ -62,7 +51,7 @@ func own(path string, e fs.DirEntry, err error) error {
 	if len(filepath.Base(next)) > maxName {
 		next = filepath.Join(filepath.Dir(path), ".cloudshare-new")
 	}
-	if err = copyFile(path, next, mode); err != nil {
+	if err := copyFile(path, next, mode); err != nil {
 		return err
 	}
 	return os.Rename(next, path)
@@ -70,22 +59,6 @@ func own(path string, e fs.DirEntry, err error) error {
 
 // maxName is how long a name may be.
 const maxName = 255
-
-// place copies a file to an absolute path, and makes the folders above it.
-func place(from, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	st, err := os.Lstat(from)
-	if err != nil {
-		return &watchdog.Trouble{Cause: err}
-	}
-	mode := fs.FileMode(0o644)
-	if st.Mode()&0o100 != 0 {
-		mode = 0o755
-	}
-	return copyFile(from, to, mode)
-}
 
 // copyFile copies one file to a place where there is none.
 func copyFile(from, to string, mode fs.FileMode) error {

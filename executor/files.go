@@ -137,8 +137,8 @@ type UsageSource uint8
 const (
 	UsageUnknown UsageSource = iota
 	// UsageRusage: what the kernel told at each process's end. Memory is that of the
-	// largest process, and at least that of who started it, some 30 MiB. Time misses
-	// that of processes whose parents ignored their end.
+	// largest process, and at least that of who forked it. Time misses that of processes
+	// whose parents ignored their end.
 	UsageRusage
 	UsageCgroup // the attempt's cgroup: all of its processes together, with their page cache
 )

@@ -118,6 +118,7 @@ func (g *group) isGone() bool {
 
 // lost lets go of the group by which attempts are killed: it takes no process any more.
 func (g *group) lost() {
+	g.meter.close()
 	unix.Close(g.fd)
 	_ = os.Remove(g.kill) // if it is still there
 	g.kill, g.fd = "", -1

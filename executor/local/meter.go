@@ -13,30 +13,31 @@ import (
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
-// meter is what a group had counted when its attempt began: groups serve one after another.
+// meter is what a group had counted when its last attempt had ended: groups serve one after another, and nothing is
+// looked at before a start, which it would delay.
 type meter struct {
 	user, system time.Duration
-	timed        bool
-	// peak is open since the kernel counts from 0 for who reads by it (Linux 6.12); nil = it does not.
+	// peak counts from 0 for who reads by it, since it was written to (Linux 6.12); nil = the kernel does not, or it
+	// was not needed yet.
 	peak *os.File
+	none bool // peak cannot be had
 }
 
-// beginUsage begins to count what the attempt uses.
+// beginUsage begins to count what the attempt uses; it does something for a group's first one only.
 func (g *group) beginUsage() {
 	m := &g.meter
-	m.close()
-	if g.kill != "" {
-		m.user, m.system, m.timed = g.cpuStat()
+	if m.peak != nil || m.none || g.mem == "" || !g.v2 && g.limit == 0 {
+		return
 	}
-	switch {
-	case g.mem == "":
-	case g.v2:
-		m.peak = reset(filepath.Join(g.mem, "memory.peak"))
-	case g.limit > 0: // else its processes are not in the group
-		m.peak = reset(filepath.Join(g.mem, "memory.max_usage_in_bytes"))
+	file := "memory.max_usage_in_bytes"
+	if g.v2 {
+		file = "memory.peak"
 	}
+	m.peak = reset(filepath.Join(g.mem, file))
+	m.none = m.peak == nil
 }
 
+// close has it begin again with the next group.
 func (m *meter) close() {
 	if m.peak != nil {
 		m.peak.Close()
@@ -60,20 +61,27 @@ func reset(path string) *os.File {
 // used returns what the group has counted of the attempt. REQUIRES: no process of it is left.
 func (g *group) used() (u watchdog.GroupUsage) {
 	m := &g.meter
-	defer m.close()
-	if user, system, ok := g.cpuStat(); ok && m.timed && user >= m.user && system >= m.system {
-		u.User, u.System, u.TimeFrom = user-m.user, system-m.system, executor.UsageCgroup
+	if user, system, ok := g.cpuStat(); ok {
+		if user >= m.user && system >= m.system {
+			u.User, u.System, u.TimeFrom = user-m.user, system-m.system, executor.UsageCgroup
+		}
+		m.user, m.system = user, system
 	}
-	if m.peak == nil {
+	if m.peak == nil || !g.v2 && g.limit == 0 { // v1: its processes are not in the group
 		return u
 	}
 	text := make([]byte, 32)
 	n, err := unix.Pread(int(m.peak.Fd()), text, 0)
-	if err != nil {
-		return u
+	if err == nil {
+		bytes, perr := strconv.ParseInt(strings.TrimSpace(string(text[:n])), 10, 64)
+		if perr == nil && bytes > 0 {
+			u.PeakMemory, u.MemoryFrom = bytes, executor.UsageCgroup
+		}
+		_, err = m.peak.WriteAt([]byte("0"), 0)
 	}
-	if bytes, err := strconv.ParseInt(strings.TrimSpace(string(text[:n])), 10, 64); err == nil && bytes > 0 {
-		u.PeakMemory, u.MemoryFrom = bytes, executor.UsageCgroup
+	if err != nil {
+		m.peak.Close()
+		m.peak, m.none = nil, true
 	}
 	return u
 }

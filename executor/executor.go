@@ -75,6 +75,11 @@ type Task struct {
 	// at which the attempt must be dead, unless Extend moved it: see Extender
 	// and Bounded. 0 for a site's own work.
 	Fence int64
+	// Files are in its work folder when it begins, as copies of its user's own, and Outputs
+	// are those that a [Collector] keeps of it. What Adopt returns has no Files: they were
+	// there, or the attempt has not begun.
+	Files   []File
+	Outputs Outputs
 }
 
 // Machine is one machine a handler can run tasks on: totals, in use or not.
@@ -140,6 +145,7 @@ type Result struct {
 	Started  time.Time
 	Run      time.Duration // exec → end, on CLOCK_BOOTTIME
 	Detail   string        // one line for people
+	Usage    Usage         // unknown of what did not run, or vanished
 }
 
 // Event is what a handler tells its broker.
@@ -231,7 +237,8 @@ type Handler interface {
 	// Ends of adopted running attempts arrive as events.
 	Adopt(ctx context.Context) ([]State, error)
 	// Start begins an attempt and returns when it is certain that it will be
-	// found by Adopt, running or ended. A repeat of a known ID is one run. After
+	// found by Adopt, running or ended. It may take as long as its files take to copy; a
+	// Stop meanwhile ends that, with an error. A repeat of a known ID is one run. After
 	// an error nothing runs, now or later: a handler that cannot tell returns
 	// nil, and an event with the end (Vanished at worst) follows.
 	Start(ctx context.Context, t Task) error

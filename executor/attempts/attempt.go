@@ -50,6 +50,10 @@ func AdoptedAttempt(t executor.Task) Attempt {
 	return a
 }
 
+// IsKept reports whether the files that it has left are kept until it is forgotten.
+// REQUIRES: the handler's lock held, and it has ended.
+func (a *Attempt) IsKept() bool { return a.Task.Outputs.Kept(a.Ended.Result) }
+
 // Common implements [Record].
 func (a *Attempt) Common() *Attempt { return a }
 

@@ -40,6 +40,7 @@ type Set[W Record] struct {
 	by      map[string]W
 	adopted bool
 	closing bool // no new attempts
+	kept    int  // ended attempts whose files are kept until they are forgotten
 	closed  bool
 }
 
@@ -144,6 +145,9 @@ func (a *Set[W]) Adopted() ([]executor.State, error) {
 		} else {
 			r := common.Ended.Result
 			st.Ended = &r
+			if common.IsKept() {
+				a.kept++
+			}
 		}
 		out = append(out, st)
 	}
@@ -276,10 +280,41 @@ func (a *Set[W]) Settle(w W, e *End) {
 		return
 	}
 	a.release(common.Hold)
-	common.Ended = e
+	common.Ended, common.Task.Files = e, nil
+	if common.IsKept() {
+		a.kept++
+	}
 	close(common.Done)
 	r := e.Result
 	a.Events.Put(executor.Event{ID: common.Task.ID, Ended: &r})
+}
+
+// EndedOne returns an attempt that has ended and was not forgotten.
+func (a *Set[W]) EndedOne(id executor.ID) (w W, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w, ok := a.by[id.String()]
+	switch {
+	case a.closed:
+		return w, ErrClosed
+	case !ok || w.Common().Forgotten:
+		return w, executor.ErrUnknownAttempt
+	case w.Common().Ended == nil:
+		return w, ErrRunning
+	}
+	return w, nil
+}
+
+// maxKept bounds the ended attempts whose files wait to be collected and forgotten.
+const maxKept = 1000
+
+// MayKeep refuses an attempt that is to leave files as long as those of too many wait.
+// REQUIRES: the handler's lock held.
+func (a *Set[W]) MayKeep(t executor.Task) error {
+	if t.Outputs.Wanted() && a.kept >= maxKept {
+		return fmt.Errorf("%w: the files of %d ended attempts wait to be collected", executor.ErrBusy, a.kept)
+	}
+	return nil
 }
 
 // EndOf returns how the attempt ended, nil as long as it runs.
@@ -309,6 +344,9 @@ func (a *Set[W]) Forget(id executor.ID, note func(W) error) error {
 	if err := note(w); err != nil {
 		return fmt.Errorf("forget %s: %w", name, err)
 	}
+	if w.Common().IsKept() {
+		a.kept--
+	}
 	a.Keep(w)
 	return nil
 }
@@ -318,7 +356,7 @@ func (a *Set[W]) Forget(id executor.ID, note func(W) error) error {
 func (a *Set[W]) Keep(w W) {
 	common := w.Common()
 	common.Forgotten = true
-	common.Task.Command, common.Task.Env = nil, nil // there can be thousands
+	common.Task.Command, common.Task.Env, common.Task.Files = nil, nil, nil // there can be thousands
 	a.keeper.add(Kept{
 		ID: common.Task.ID, Name: common.Name, At: common.Ended.At, Out: common.Ended.Out,
 		Note: common.NoOutput, old: !a.adopted,

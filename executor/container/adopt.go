@@ -74,6 +74,10 @@ func (h *Handler) adoptOne(name string) error {
 	close(w.Done)
 	close(w.cleaned)
 	if end.Forgotten {
+		if w.IsKept() {
+			h.life.Add(1)
+			go h.dropFiles(w)
+		}
 		h.attempts.Keep(w)
 	}
 	return nil

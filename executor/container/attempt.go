@@ -23,6 +23,10 @@ type work struct {
 	dir     string
 	cleaned chan struct{} // see isCleaned
 	poked   chan struct{} // capacity 1: look at it again
+	// files are mounts of files with absolute paths, and root is then where our own places are, by a name that no
+	// image knows. Set before its container is made.
+	files []engine.Mount
+	root  string
 	// aborted ends when the preparation is to be given up; its cause says why.
 	aborted context.Context //nolint:containedctx // the attempt's own life before its container's
 	abort   context.CancelCauseFunc
@@ -314,9 +318,22 @@ func (h *Handler) clean(w *work) {
 		h.cfg.Logger.WithLevel(level).Err(err).Str("attempt", w.Name).Msg("container stays for now, until the engine is heard again")
 		return
 	}
+	if err := watchdog.RemoveTree(filepath.Join(w.dir, box.Inputs)); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its files cannot be removed")
+	}
+	if h.isKept(w) {
+		return
+	}
 	if err := watchdog.RemoveTree(box.WorkOf(w.dir)); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its working directory cannot be removed: files of another user? remove it as root")
 	}
+}
+
+// isKept reports whether the files of an ended attempt are kept until it is forgotten.
+func (h *Handler) isKept(w *work) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.IsKept() && !w.Forgotten
 }
 
 // removeAll takes an attempt's containers away.

@@ -38,7 +38,14 @@ func (h *Handler) RemovedOutput(job string, task, attempt uint32) (executor.Outp
 
 // Forget implements executor.Handler.
 func (h *Handler) Forget(_ context.Context, id executor.ID) error {
-	return h.attempts.Forget(id, func(w *work) error { return writeEnd(w, ended{*w.Ended, true}) })
+	return h.attempts.Forget(id, func(w *work) error {
+		err := writeEnd(w, ended{*w.Ended, true})
+		if err == nil && w.IsKept() {
+			h.life.Add(1)
+			go h.dropFiles(w)
+		}
+		return err
+	})
 }
 
 // evict drops the last trace of an attempt.

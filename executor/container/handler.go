@@ -170,5 +170,7 @@ var (
 	_ executor.Extender = (*Handler)(nil)
 	_ executor.Finder   = (*Handler)(nil)
 
+	_ executor.Collector = (*Handler)(nil)
+
 	_ executor.OutputHistory = (*Handler)(nil)
 )

@@ -29,7 +29,7 @@ func (m *template) spec(w *work, ref executor.ImageName, o box.Order, by limit) 
 	network := m.networkOf(w)
 	s := engine.Spec{
 		Image: ref.String(), User: c.User, Labels: m.labels(t),
-		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb}, Env: ownEnv,
+		Entrypoint: []string{w.place(box.Run) + "/" + box.Program}, Cmd: []string{box.Verb}, Env: ownEnv,
 		NetworkDisabled: network == noNetwork, StopSignal: "SIGKILL", // its first process heeds no other
 		HostConfig: engine.HostConfig{
 			Mounts: m.mountsOf(w), NetworkMode: network,
@@ -61,12 +61,21 @@ func (m *template) mountsOf(w *work) []engine.Mount {
 		return engine.Mount{Type: "bind", Source: from, Target: to, ReadOnly: ro}
 	}
 	list := []engine.Mount{
-		bind(m.run, box.Run, true), bind(w.dir, box.Box, true), bind(box.WorkOf(w.dir), box.Work, false),
+		bind(m.run, w.place(box.Run), true), bind(w.dir, w.place(box.Box), true),
+		bind(box.WorkOf(w.dir), box.Work, false),
 	}
 	for _, name := range box.Written() {
-		list = append(list, bind(w.dir+"/"+name, box.Box+"/"+name, false))
+		list = append(list, bind(w.dir+"/"+name, w.place(box.Box)+"/"+name, false))
 	}
-	return append(list, m.mounts...)
+	return append(append(list, m.mounts...), w.files...)
+}
+
+// place returns where one of our own places is in the container.
+func (w *work) place(of string) string {
+	if w.root == "" {
+		return of
+	}
+	return box.PlaceAt(w.root, of)
 }
 
 // labels name the attempt for people and for [Handler.catchUp].

@@ -26,7 +26,13 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if t.Image == "" {
 		return nil, fmt.Errorf("%w: no image, and this handler runs nothing else", executor.ErrUnfit)
 	}
-	if err := h.room.Fit(t); err != nil {
+	if err := errors.Join(executor.CheckFiles(t.Files, true), t.Outputs.Check()); err != nil {
+		return nil, fmt.Errorf("%w: %w", executor.ErrUnfit, err)
+	}
+	if _, err := placeFiles(absolute(t.Files)); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(h.room.Fit(t), h.attempts.MayKeep(t)); err != nil {
 		return nil, err
 	}
 	if h.presence.away != nil {
@@ -64,7 +70,7 @@ func (h *Handler) makeFolder(ctx context.Context, w *work) error {
 	case err != nil && !missing:
 		return fmt.Errorf("%w: look for image %s: %w", executor.ErrBusy, ref, err)
 	}
-	o := box.Order{Task: w.Task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes}
+	o := box.Order{Task: withoutFiles(w.Task), Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes}
 	if h.limit() == byCPUs {
 		o.CPUs = w.Hold.CPUs
 	}
@@ -86,9 +92,18 @@ func (h *Handler) makeFolder(ctx context.Context, w *work) error {
 				return err
 			}
 		}
+		if err := h.stage(w, &o); err != nil {
+			return err
+		}
 		return h.launch(w, ref, o)
 	})
 	return nil
+}
+
+// withoutFiles returns a task as its order has it.
+func withoutFiles(t executor.Task) executor.Task {
+	t.Files = nil
+	return t
 }
 
 // takeImage fills in what a job leaves to its image.

@@ -105,7 +105,23 @@ var always = []testCase{
 func Run(t *testing.T, f Factory) {
 	t.Helper()
 	runAll(t, f, always)
+	RunFiles(t, f)
 	runFence(t, f)
+}
+
+// RunFiles runs the cases of files: for a handler that takes none, that it refuses them.
+func RunFiles(t *testing.T, f Factory) {
+	t.Helper()
+	collects := false
+	t.Run("FileKind", func(t *testing.T) {
+		r := newRig(t, f(t))
+		if _, collects = r.Handler.(executor.Collector); !collects {
+			testNoFiles(r)
+		}
+	})
+	if collects {
+		runAll(t, f, filed)
+	}
 }
 
 // RunSome runs the named cases and those of the fence: for another way to start

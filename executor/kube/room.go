@@ -77,6 +77,8 @@ func checkFit(t executor.Task, m *node) error {
 	switch {
 	case t.Image == "":
 		return fmt.Errorf("%w: no image, and a cluster runs nothing else", executor.ErrUnfit)
+	case len(t.Files) > 0 || t.Outputs.Wanted():
+		return fmt.Errorf("%w: files do not travel to pods yet: run it on a machine with containers or commands", executor.ErrUnfit)
 	case m == nil:
 		return fmt.Errorf("%w: no node %q in the cluster", executor.ErrUnfit, t.Machine)
 	case t.Need.MemMiB < 0 || t.Need.MilliCPU < 0 || t.Need.GPU < 0:

@@ -41,6 +41,9 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 		return nil, err
 	}
 	h.dropStrayLogs()
+	for _, name := range h.strayWorks() {
+		h.life.Go(func() { h.dropWork(name) })
+	}
 	h.life.Go(h.warm)
 	h.life.Go(func() { h.aside.Run(h.attempts.Quit) })
 	return states, nil
@@ -198,6 +201,7 @@ func (h *Handler) takeOver(s *slot, lines []line) {
 			w.Ended = h.lastWord(s, w.Name, nil).end()
 		}
 	}
+	h.keepLast(s, works)
 	if s.dead {
 		h.groups.remove(s.name)
 	}

@@ -86,7 +86,7 @@ func (a *attempt) report(r executor.Result) (unclean error) {
 	e.Out, e.Err = a.keepOutput(0), a.keepOutput(1)
 	word := a.record(line{End: e}) // it counts, whatever becomes of what is left
 	cleaned := make(chan error, 1)
-	err := a.cleanInTime(r, cleaned)
+	err := a.cleanInTime(&r, cleaned)
 	if err == nil && a.isCutOff() {
 		err = errNoNetwork
 	}

@@ -76,16 +76,19 @@ func (r *router) run(b *testing.B, i int64) time.Duration { return r.runOf(b, i,
 
 // runOf does so for an owner.
 func (r *router) runOf(b *testing.B, i int64, owner string) time.Duration {
+	return r.runTask(b, i, executor.Task{Owner: owner})
+}
+
+// runTask does so for a task with an owner, or with files that it leaves as they are.
+func (r *router) runTask(b *testing.B, i int64, t executor.Task) time.Duration {
 	id := executor.ID{Job: "site-1.1", Task: uint32(i), Attempt: 1, Token: uint64(i)}
+	t.ID, t.Command, t.Need = id, []string{"/bin/true"}, executor.Resources{MilliCPU: 1000}
 	ch := make(chan executor.Event, 2)
 	r.mu.Lock()
 	r.by[id] = ch
 	r.mu.Unlock()
 	began := time.Now()
-	if err := r.h.Start(b.Context(), executor.Task{
-		ID: id, Owner: owner, Command: []string{"/bin/true"},
-		Need: executor.Resources{MilliCPU: 1000},
-	}); err != nil {
+	if err := r.h.Start(b.Context(), t); err != nil {
 		b.Error(err)
 		return 0
 	}
@@ -98,6 +101,12 @@ func (r *router) runOf(b *testing.B, i int64, owner string) time.Duration {
 	r.mu.Lock()
 	delete(r.by, id)
 	r.mu.Unlock()
+	if t.Outputs.Wanted() {
+		c := contents{}
+		if err := r.h.Collect(b.Context(), id, t.Outputs, c); err != nil || len(c) != len(t.Files) {
+			b.Errorf("collected %d files, %v", len(c), err)
+		}
+	}
 	if err := r.h.Forget(b.Context(), id); err != nil {
 		b.Error(err)
 	}

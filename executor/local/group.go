@@ -25,6 +25,7 @@ type group struct {
 	io     ioMax
 	ooms   int64 // kills for memory counted before this attempt
 	killed bool  // killAll was used since the group was made
+	meter  meter // of the attempt
 	// wanted are the groups that this machine has for a supervisor.
 	wanted struct{ kill, mem string }
 }
@@ -117,6 +118,7 @@ func (g *group) isGone() bool {
 
 // lost lets go of the group by which attempts are killed: it takes no process any more.
 func (g *group) lost() {
+	g.meter.close()
 	unix.Close(g.fd)
 	_ = os.Remove(g.kill) // if it is still there
 	g.kill, g.fd = "", -1

@@ -42,6 +42,10 @@ type work struct {
 	// slot does not change once the start is accepted.
 	slot    *slot
 	running chan struct{} // closed when its process runs
+	// unstage ends the copying of its files, nil = not begun; unstaged: nobody wants it any
+	// more. Guarded by Handler.mu.
+	unstage  context.CancelCauseFunc
+	unstaged bool
 }
 
 // Open takes the directory and probes the machine. Nothing runs before Adopt.
@@ -158,9 +162,10 @@ func (h *Handler) End(ctx context.Context) error {
 }
 
 var (
-	_ executor.Handler  = (*Handler)(nil)
-	_ executor.Extender = (*Handler)(nil)
-	_ executor.Finder   = (*Handler)(nil)
+	_ executor.Handler   = (*Handler)(nil)
+	_ executor.Extender  = (*Handler)(nil)
+	_ executor.Finder    = (*Handler)(nil)
+	_ executor.Collector = (*Handler)(nil)
 
 	_ executor.Forewarned    = (*Handler)(nil)
 	_ executor.OutputHistory = (*Handler)(nil)

@@ -78,7 +78,11 @@ func (a *attempt) setLimits() error {
 	if err := a.group.setLimit(a.memLimit()); err != nil {
 		return err
 	}
-	return a.group.setCores(a.Task.Need.MilliCPU)
+	if err := a.group.setCores(a.Task.Need.MilliCPU); err != nil {
+		return err
+	}
+	a.group.beginUsage()
+	return nil
 }
 
 // taskSlack is the timer slack of tasks, in nanoseconds: the kernel's default. A

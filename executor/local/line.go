@@ -32,7 +32,7 @@ func (l line) appendText(dst []byte) []byte {
 	case l.End != nil:
 		r := &l.End.Result
 		w.word("end").string(l.End.Name).int(int64(r.Cause)).int(int64(r.ExitCode)).int(int64(r.Signal)).time(r.Started).
-			int(int64(r.Run)).string(r.Detail).int(l.End.Out).int(l.End.Err).time(l.End.At)
+			int(int64(r.Run)).string(r.Detail).int(l.End.Out).int(l.End.Err).time(l.End.At).usage(&r.Usage)
 	case l.Drop != nil:
 		w.word("drop").string(*l.Drop)
 	case l.Void != nil:
@@ -63,8 +63,12 @@ func (a *asked) write(w *writer) {
 	for _, cpu := range a.CPUs {
 		w.int(int64(cpu))
 	}
-	if t.Network { // earlier lines end here
-		w.int(1)
+	outputs := !isZero(&t.Outputs)
+	if t.Network || outputs { // earlier lines end here
+		w.int(bit(t.Network))
+	}
+	if outputs {
+		w.outputs(&t.Outputs)
 	}
 }
 
@@ -91,6 +95,7 @@ func parseLine(raw []byte) (l line, ok bool) {
 			Cause: executor.Cause(r.int()), ExitCode: int(r.int()), Signal: int(r.int()),
 			Started: r.time(), Run: time.Duration(r.int()), Detail: r.string(),
 		}, Out: r.int(), Err: r.int(), At: r.time()}
+		l.End.Result.Usage = r.usage()
 	case "drop":
 		l.Drop = ptr(r.string())
 	case "void":
@@ -136,6 +141,9 @@ func (r *reader) asked() *asked {
 		a.CPUs = append(a.CPUs, int(r.int()))
 	}
 	t.Network = len(r.b) > 0 && r.int() == 1
+	if len(r.b) > 0 {
+		t.Outputs = r.outputs()
+	}
 	return a
 }
 

@@ -60,6 +60,9 @@ func TestLinesRoundTrip(t *testing.T) {
 		var full, empty line
 		n := int64(0)
 		fill(t, reflect.ValueOf(&full).Elem().Field(i), &n)
+		if full.Ask != nil {
+			full.Ask.Task.Files = nil // they are copied before the line is written
+		}
 		field := reflect.ValueOf(&empty).Elem().Field(i)
 		field.Set(reflect.New(field.Type().Elem()))
 		for _, want := range []line{full, empty} {
@@ -89,6 +92,8 @@ func TestLinesRoundTrip(t *testing.T) {
 func FuzzParseLine(f *testing.F) {
 	f.Add([]byte(`2 end "site-1.4-0-1-9" 0 0 0 5 6 "" 0 0 7 .`))
 	f.Add([]byte(`2 ask "j" 1 1 1 "o" "s" "m" 1 2 3 1 "true" "" 1 "k" "v" 0 0 1 1 1 0 .`))
+	f.Add([]byte(`2 end "site-1.4-0-1-9" 0 0 0 5 6 "" 0 0 7 1 2 3 1 2 .`))
+	f.Add([]byte(`2 ask "j" 1 1 1 "o" "s" "m" 1 2 3 1 "true" "" 0 0 0 1 1 0 0 1 "out/*" 0 5 6 1 .`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, ok := parseLine(b)
 		if !ok || len(b) > 0 && b[0] == '{' {

@@ -65,6 +65,7 @@ func (a *attempt) Heard(from watchdog.Source) {
 func (a *attempt) Ended(e *watchdog.End) {
 	a.stray = a.signalled && !a.told && !a.isStopped(executor.Boottime())
 	a.oom = a.group.oomKilled()
+	e.Group = a.group.used()
 	e.OOM, e.MemMiB, e.Unasked = a.oom, a.memLimit(), a.ours && !a.told
 }
 

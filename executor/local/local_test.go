@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("BE_BROKER"); dir != "" {
 		os.Exit(beBroker(dir))
 	}
+	if dir := os.Getenv(collectedVar); dir != "" {
+		os.Exit(beUncollected(dir))
+	}
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}

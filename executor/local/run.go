@@ -19,12 +19,16 @@ func nowUnix() int64 { return time.Now().UnixNano() }
 
 // Start implements executor.Handler.
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
-	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, h.handOver)
+	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) },
+		func(w *work) error { return h.handOver(ctx, w) })
 }
 
 // admit takes room for a new attempt. REQUIRES: h.mu held.
 func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err := h.checkFit(t); err != nil {
+		return nil, err
+	}
+	if err := h.attempts.MayKeep(t); err != nil {
 		return nil, err
 	}
 	hold, err := h.use.Take(t.Need)
@@ -46,30 +50,42 @@ func (h *Handler) checkFit(t executor.Task) error {
 	case h.contains(t) && h.contain.why != nil:
 		return fmt.Errorf("%w: %s's commands run in a sandbox only, and none can be made here: %w", executor.ErrUnfit, t.Owner, h.contain.why)
 	}
+	if err := errors.Join(executor.CheckFiles(t.Files, false), t.Outputs.Check()); err != nil {
+		return fmt.Errorf("%w: %w", executor.ErrUnfit, err)
+	}
 	return h.use.Fit(t)
 }
 
 // handOver finds a supervisor and gives it the attempt. A supervisor that has
 // died cannot have taken it, so the next one may.
-func (h *Handler) handOver(w *work) error {
+func (h *Handler) handOver(ctx context.Context, w *work) error {
 	for range 3 {
 		s, err := h.slotFor(w)
 		if err != nil {
+			return err
+		}
+		if err = h.stage(ctx, s, w); err != nil {
+			h.letGo(s, w)
 			return err
 		}
 		if err = h.sendAttempt(s, w); err == nil {
 			return nil
 		}
 		_, _, verr := s.record(line{Void: &w.Name}) // as long as w is the slot's, its journal is open
-		h.mu.Lock()
-		s.current, s.refs, w.slot = nil, s.refs-1, nil
-		h.mu.Unlock()
+		h.letGo(s, w)
 		if verr != nil {
 			return verr
 		}
-		h.retire(s)
 	}
 	return fmt.Errorf("%w: three supervisors in turn died: see %s", executor.ErrBusy, h.logPath())
+}
+
+// letGo takes an attempt back from a slot, which serves nobody any more.
+func (h *Handler) letGo(s *slot, w *work) {
+	h.mu.Lock()
+	s.current, s.refs, w.slot = nil, s.refs-1, nil
+	h.mu.Unlock()
+	h.retire(s)
 }
 
 // slotFor takes a warm supervisor, or starts one.
@@ -109,8 +125,10 @@ func (h *Handler) assign(s *slot, w *work) bool {
 // sendAttempt records the attempt, then sends it; the record names the supervisor by
 // standing in its journal.
 func (h *Handler) sendAttempt(s *slot, w *work) error {
+	t := w.Task
+	t.Files = nil // they are there
 	end, n, err := s.record(line{Ask: &asked{
-		Task: w.Task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.Hold.CPUs,
+		Task: t, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.Hold.CPUs,
 	}})
 	if err != nil {
 		return err
@@ -123,6 +141,7 @@ func (h *Handler) sendAttempt(s *slot, w *work) error {
 
 // Stop implements executor.Handler.
 func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
+	h.abandonStaging(id)
 	return h.attempts.Stop(ctx, id, func(w *work) error {
 		s := w.slot
 		if h.strays[w] != nil {
@@ -163,7 +182,13 @@ func (h *Handler) RemovedOutput(job string, task, attempt uint32) (executor.Outp
 
 // Forget implements executor.Handler.
 func (h *Handler) Forget(_ context.Context, id executor.ID) error {
-	return h.attempts.Forget(id, h.noteForgotten)
+	return h.attempts.Forget(id, func(w *work) error {
+		err := h.noteForgotten(w)
+		if err == nil && w.IsKept() {
+			h.life.Go(func() { h.dropWork(w.Name) })
+		}
+		return err
+	})
 }
 
 // noteForgotten writes it where Adopt reads. REQUIRES: h.mu held.

@@ -68,7 +68,7 @@ func (h *Handler) free(s *slot) {
 	if s.dead || s.conn == nil {
 		return
 	}
-	if s.size.Load() > maxJournal || s.sick != "" {
+	if s.size.Load() > maxJournal || s.sick != "" || s.spent {
 		h.retire(s)
 		return
 	}
@@ -97,6 +97,7 @@ func (h *Handler) gone(s *slot) {
 		if ours {
 			h.collect(s, w.Name)
 			e = h.lastWord(s, w.Name, seen)
+			h.keepWork(s, &seen.task, e)
 		}
 	}
 	if s.pidfd != nil { // else reap did so

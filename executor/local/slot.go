@@ -47,6 +47,9 @@ type slot struct {
 	dead bool
 	// sick is why the supervisor said that it begins nothing any more. Guarded by Handler.mu.
 	sick string
+	// spent: its work folder is not there any more, or has files that could not be moved.
+	// Guarded by Handler.mu.
+	spent bool
 	kind
 	// owner is the only one whose tasks a sandbox serves, "" = nobody's yet. Guarded by
 	// Handler.mu.
@@ -240,6 +243,7 @@ func (h *Handler) listen(s *slot) {
 		if l, ok := parseLine(buf[:n]); ok {
 			if l.End != nil {
 				h.collect(s, l.End.Name)
+				h.keepCurrent(s, l.End)
 			}
 			h.heard(s, l)
 		}

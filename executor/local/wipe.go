@@ -26,14 +26,18 @@ var errCleansLong = errors.New("its last task left so much that removing it take
 
 // cleanInTime removes what the attempt has left; in a sandbox it waits for it up to a bound, and cleaned tells the
 // rest.
-func (a *attempt) cleanInTime(r executor.Result, cleaned chan error) error {
+func (a *attempt) cleanInTime(r *executor.Result, cleaned chan error) error {
+	// Its handler moves the work folder away before anything else is given to this process.
+	kept := a.Task.Outputs.Kept(*r)
 	switch {
+	case !a.inside && kept:
+		return nil
 	case !a.inside:
 		return cleanWork(filepath.Join(a.slot, sandbox.WorkFolder))
 	case r.Started.IsZero(): // there is nothing
 		return nil
 	}
-	go func() { cleaned <- a.wipe() }()
+	go func() { cleaned <- a.wipe(kept) }()
 	late := time.NewTimer(a.cleanFor)
 	defer late.Stop()
 	select {
@@ -45,10 +49,14 @@ func (a *attempt) cleanInTime(r executor.Result, cleaned chan error) error {
 }
 
 // wipe removes all that an attempt left in its sandbox. The folders themselves stay:
-// they are mounted. REQUIRES: no process of the attempt is left.
-func (s *supervisor) wipe() error {
-	err := errors.Join(
-		wipeFolder(filepath.Join(s.slot, sandbox.WorkFolder), nil),
+// they are mounted. kept: all but its work folder. REQUIRES: no process of the attempt is left.
+func (s *supervisor) wipe(kept bool) error {
+	var err error
+	if !kept {
+		err = wipeFolder(filepath.Join(s.slot, sandbox.WorkFolder), nil)
+	}
+	err = errors.Join(
+		err,
 		wipeFolder(filepath.Join(s.slot, sandbox.TempFolder), below("/tmp", s.shares)),
 		wipeFolder(sandbox.SharedMemory, nil), // nothing in /dev is shared
 	)

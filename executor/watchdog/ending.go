@@ -23,6 +23,9 @@ type End struct {
 	MemMiB int64  // its limit, where the task asked for none; 0 = what it asked for
 	// Unasked: if it was stopped, nobody has asked for that, and a bound that it has gone over is why it ended.
 	Unasked bool
+	// Group is what the attempt's cgroup has counted; what it does not know is taken from
+	// the processes that were reaped.
+	Group GroupUsage
 }
 
 // explain fills in how the process of t ended and why.

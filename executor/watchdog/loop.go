@@ -42,6 +42,7 @@ func (w *Watch) explain(r *executor.Result) {
 	}
 	var e End
 	w.Link.Ended(&e)
+	r.Usage = e.Group.or(w.Used)
 	e.Status, e.Why, e.Over = w.Status, w.why, w.over
 	w.plan.explain(r, w.Task, e)
 }
@@ -113,8 +114,10 @@ func (w *Watch) giveUp(failed error) {
 	w.signal(unix.SIGKILL)
 	for !w.Exited {
 		var ws unix.WaitStatus
-		pid, err := unix.Wait4(w.Pid, &ws, 0, nil)
+		var ru unix.Rusage
+		pid, err := unix.Wait4(w.Pid, &ws, 0, &ru)
 		if w.Exited = !errors.Is(err, unix.EINTR); pid == w.Pid {
+			w.count(&ru)
 			w.Status = syscall.WaitStatus(ws)
 		}
 	}

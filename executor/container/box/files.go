@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,11 @@ const (
 	Box  = Root + "/box"  // read-only but for what is told and written
 	Work = Root + "/work" // the task's private directory
 )
+
+// PlaceAt returns where Run or Box is below another root than Root: one whose name nobody
+// knew when an image and its job's files were made. What is mounted at a job's own paths can
+// be led by an image's links to any path that is known.
+func PlaceAt(root, place string) string { return root + strings.TrimPrefix(place, Root) }
 
 // Files of Run.
 const (
@@ -62,6 +68,8 @@ type Order struct {
 	MaxLog int64         // bytes of stdout, and of stderr
 	CPUs   []int         `json:",omitempty"` // of its own
 	Image  ImageParts    // of the image, filled in before the container is made
+	// Staged are folders that have files, which Init takes over.
+	Staged []string `json:",omitempty"`
 }
 
 // ImageParts is what an image says of its tasks.
@@ -120,6 +128,10 @@ func Make(dir string, o Order) error {
 	}
 	return os.Chmod(dir, 0o755) // whole from here on
 }
+
+// Inputs is the folder of an attempt's folder that has its files with absolute paths. It
+// is made when there are any.
+const Inputs = "in"
 
 // WorkOf returns the private directory, outside.
 func WorkOf(dir string) string { return filepath.Join(dir, "work") }

@@ -29,7 +29,7 @@ func Init() int {
 		fmt.Fprintln(os.Stderr, "box: this is the first process of a task's container, and starts nowhere else")
 		return 2
 	}
-	b := &boxed{clerk: watchdog.NewClerk()}
+	b := &boxed{clerk: watchdog.NewClerk(), root: filepath.Dir(filepath.Dir(os.Args[0]))}
 	if err := b.open(); err != nil {
 		fmt.Fprintf(os.Stderr, "box: %v\n", err)
 		return 1
@@ -41,6 +41,7 @@ func Init() int {
 
 // boxed is Init's work on its only attempt.
 type boxed struct {
+	root    string // Root, or what stands for it: see PlaceAt
 	order   Order
 	told    *os.File
 	stops   int // the fifo
@@ -58,11 +59,11 @@ func (b *boxed) open() (err error) {
 	if err = b.openTold(); err != nil {
 		return err
 	}
-	if b.order, err = ReadOrder(Box); err != nil {
+	if b.order, err = ReadOrder(b.at(Box)); err != nil {
 		return err
 	}
 	for i, name := range []string{Stdout, Stderr} {
-		if b.out.Files[i], err = os.OpenFile(filepath.Join(Box, name), os.O_RDWR|os.O_APPEND, 0); err != nil {
+		if b.out.Files[i], err = os.OpenFile(filepath.Join(b.at(Box), name), os.O_RDWR|os.O_APPEND, 0); err != nil {
 			return err
 		}
 	}
@@ -76,9 +77,12 @@ func (b *boxed) open() (err error) {
 	return nil
 }
 
+// at returns where Run or Box is in this container.
+func (b *boxed) at(place string) string { return PlaceAt(b.root, place) }
+
 // openTold locks what this process tells, which is empty before an attempt begins.
 func (b *boxed) openTold() (err error) {
-	if b.told, err = os.OpenFile(filepath.Join(Box, told), os.O_RDWR|os.O_APPEND, 0); err != nil {
+	if b.told, err = os.OpenFile(filepath.Join(b.at(Box), told), os.O_RDWR|os.O_APPEND, 0); err != nil {
 		return err
 	}
 	if err = unix.Flock(int(b.told.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
@@ -91,7 +95,7 @@ func (b *boxed) openTold() (err error) {
 }
 
 func (b *boxed) mapFence() error {
-	f, err := os.Open(filepath.Join(Run, Fence))
+	f, err := os.Open(filepath.Join(b.at(Run), Fence))
 	if err != nil {
 		return err
 	}
@@ -102,7 +106,7 @@ func (b *boxed) mapFence() error {
 
 // openSources has the fifo wake the loop, which nobody else can but its task's end and the clock.
 func (b *boxed) openSources() (err error) {
-	path := filepath.Join(Box, stops)
+	path := filepath.Join(b.at(Box), stops)
 	if b.stops, err = unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}

@@ -23,6 +23,9 @@ func (b *boxed) run() executor.Result {
 	if boot := watchdog.BootID(); boot != b.fence.Boot() {
 		return watchdog.NotBegun(&watchdog.Trouble{Cause: errors.New("the container engine runs on another machine than its broker")})
 	}
+	if err := b.takeFiles(); err != nil { // before any look at the fence
+		return watchdog.NotBegun(err)
+	}
 	b.watch = &watchdog.Watch{
 		Task: b.order.Task, Grace: b.order.Grace, Fence: b.fence, Link: b, Sources: b.sources,
 		Out: &b.out, MaxLog: b.order.MaxLog, Clerk: b.clerk,
@@ -83,7 +86,7 @@ func (b *boxed) Heard(from watchdog.Source) {
 }
 
 // Ended implements watchdog.Link.
-func (b *boxed) Ended(e *watchdog.End) { e.OOM = oomKilled() }
+func (b *boxed) Ended(e *watchdog.End) { e.OOM, e.Group = oomKilled(), groupUsage() }
 
 // oomKilled reports whether the kernel killed for memory in this container, if its own
 // cgroup can be seen here.
@@ -109,13 +112,17 @@ func (b *boxed) writeWord(l line) {
 }
 
 // report marks cut output, empties the private directory, which only this user
-// may be able to, and tells the end.
+// may be able to, or opens it up, and tells the end.
 func (b *boxed) report(r executor.Result) {
 	b.clerk.Flush()
 	for i := range b.out.Files {
 		b.out.Finish(i, b.order.MaxLog)
 	}
-	empty(Work)
+	if b.order.Task.Outputs.Kept(r) {
+		openUp(Work)
+	} else {
+		empty(Work)
+	}
 	b.writeWord(line{End: &Ended{Result: r, At: time.Now()}})
 }
 

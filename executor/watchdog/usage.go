@@ -1,0 +1,48 @@
+package watchdog
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// GroupUsage is what a cgroup has counted of an attempt.
+type GroupUsage executor.Usage
+
+// or returns it with what it does not know from reaped.
+func (g GroupUsage) or(reaped executor.Usage) executor.Usage {
+	u := reaped
+	if g.MemoryFrom != executor.UsageUnknown {
+		u.PeakMemory, u.MemoryFrom = g.PeakMemory, g.MemoryFrom
+	}
+	if g.TimeFrom != executor.UsageUnknown {
+		u.User, u.System, u.TimeFrom = g.User, g.System, g.TimeFrom
+	}
+	return u
+}
+
+// ReadCPUStat returns the processor time that a file cpu.stat of cgroup v2 tells.
+func ReadCPUStat(path string) (user, system time.Duration, ok bool) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, 0, false
+	}
+	found := 0
+	for l := range strings.Lines(string(b)) {
+		name, text, _ := strings.Cut(strings.TrimSpace(l), " ")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			continue
+		}
+		switch name {
+		case "user_usec":
+			user, found = time.Duration(n)*time.Microsecond, found+1
+		case "system_usec":
+			system, found = time.Duration(n)*time.Microsecond, found+1
+		}
+	}
+	return user, system, found == 2
+}

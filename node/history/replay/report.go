@@ -8,6 +8,7 @@ import (
 
 // Report is what going through a history has found.
 type Report struct {
+	Verdict string `json:"verdict"`
 	// Difference is the first thing that is not as it should be; nil: all is.
 	Difference *Difference `json:"difference"`
 	// Dissent is, by site, the first thing that it has signed otherwise than stands here and others have signed.
@@ -128,16 +129,35 @@ var unproven = []string{
 	"what came before the beginning, but for what the state there says of it, and what came after the end",
 }
 
-// Agrees reports whether all that was signed is what stands here.
-func (r *Report) Agrees() bool { return r.Difference == nil && len(r.Dissent) == 0 }
+// Verdicts of a Report.
+const (
+	Proven    = "proven"     // nothing differs, and sites have signed what stands here
+	Differs   = "differs"    // something does, or a site has signed something else
+	NotProven = "not-proven" // nothing differs, but what is given is the word of whoever made the file
+)
 
-// FilesWord returns the entry of the last state behind a gap that nobody has signed: what the ledger says since is the
-// word of whoever made the file. False: there is none.
+// FilesWord returns the entry of the last state that is given, if nobody whose key is known has signed it, or anything
+// behind it: what the ledger says since is the word of whoever made the file. False: somebody has.
 func (r *Report) FilesWord() (entry uint64, ok bool) {
-	if n := len(r.Gaps); n > 0 && len(r.Gaps[n-1].SignedBy) == 0 {
+	if len(r.Signed.SignedBy) > 0 {
+		return 0, false
+	}
+	if n := len(r.Gaps); n > 0 {
 		return r.Gaps[n-1].To, true
 	}
-	return 0, false
+	return r.Begin.Entry, true
+}
+
+// judge returns the verdict.
+func (r *Report) judge() string {
+	_, fileSays := r.FilesWord()
+	switch {
+	case r.Difference != nil || len(r.Dissent) > 0:
+		return Differs
+	case fileSays:
+		return NotProven
+	}
+	return Proven
 }
 
 // String says in one line what was found.

@@ -75,6 +75,7 @@ func Verify(ctx context.Context, src *history.Source, o Options) (*Report, error
 		return nil, err
 	}
 	r := v.finish()
+	r.Verdict = r.judge()
 	return r, ctx.Err()
 }
 

@@ -51,18 +51,28 @@ func showVerdict(w io.Writer, r *replay.Report) {
 	for i := range r.Dissent {
 		cli.Row(w, "DISSENT", &r.Dissent[i])
 	}
-	entry, fileSays := r.FilesWord()
 	switch {
 	case r.Difference != nil:
 		cli.Row(w, "DIFFERS", r.Difference)
 		fmt.Fprintln(w, "\nUp to there:")
-	case fileSays:
-		cli.Row(w, "NOT BACKED", fmt.Sprintf("nothing else differs, but the ledger behind entry %d is the file's word", entry))
 	case len(r.Dissent) > 0:
 		cli.Row(w, "else", "nothing differs from what others have signed")
+	case r.Verdict == replay.NotProven:
+		cli.Row(w, "NOT BACKED", notBacked(r))
 	default:
 		cli.Row(w, "all agrees", "nothing differs from what was signed")
 	}
+}
+
+// notBacked words what is missing where nothing differs, and what to do.
+func notBacked(r *replay.Report) string {
+	const later = "sites sign every 40 s; export again in some minutes"
+	entry, _ := r.FilesWord()
+	if entry == 0 && len(r.Gaps) == 0 {
+		return "nothing differs, but no site has signed yet in which order these entries stand: " + later
+	}
+	return fmt.Sprintf("nothing differs, but the ledger behind entry %d is the file's word: nobody whose key is known has "+
+		"signed it; %s", entry, later)
 }
 
 // backed words who stands for the state behind a gap.

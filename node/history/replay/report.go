@@ -37,7 +37,11 @@ type Report struct {
 	Statements uint64 `json:"statements"`
 	Elsewhere  uint64 `json:"statements_elsewhere"`
 
-	Gaps    []Gap     `json:"gaps"`
+	Gaps []Gap `json:"gaps"`
+	// Damaged are stretches of a broker's own segments that cannot be read, the first 64.
+	Damaged []Damage `json:"damaged"`
+	// Cut: entries stand behind the end that cannot be gone through, since some before them are damaged.
+	Cut     bool      `json:"cut"`
 	Members []Member  `json:"members"`
 	Ledger  []Account `json:"ledger"`
 	Policy  Policy    `json:"policy"` // of the end
@@ -80,6 +84,18 @@ type Gap struct {
 	// SignedBy are the first who have signed, by keys known before the gap, what follows from the state. Nobody: the
 	// state, with its ledger, is the word of whoever made the file.
 	SignedBy []string `json:"signed_by"`
+	// Damaged: entries in it were kept, and cannot be read or gone through.
+	Damaged bool `json:"damaged"`
+}
+
+// Damage is a stretch of a file that is not what was written.
+type Damage struct {
+	File string `json:"file"`
+	From int64  `json:"from"` // byte
+	To   int64  `json:"to"`   // the one behind it
+	// First to Last are the entries that are missing by it; 0: none is, as far as is known.
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
 }
 
 // Member is one at the end, or one whose key was asked about.
@@ -154,7 +170,7 @@ func (r *Report) judge() string {
 	switch {
 	case r.Difference != nil || len(r.Dissent) > 0:
 		return Differs
-	case fileSays:
+	case fileSays, r.Cut:
 		return NotProven
 	}
 	return Proven

@@ -233,6 +233,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.registrar.epoch.Store(epoch)
 	b.cfg.Log.Grant(b.watch.leases)
 	b.goroutine(func() { b.registrar.register(held, lost) })
+	b.goroutine(b.registrar.watchStanding)
 	b.goroutine(b.renewLoop)
 	b.goroutine(b.watch.run)
 	b.goroutine(b.watchLog)

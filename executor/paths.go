@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -34,7 +35,7 @@ func checkNames(p string) error {
 		return fmt.Errorf("path %q is %d bytes long: at most %d", shorten(p), len(p), MaxPath)
 	case !utf8.ValidString(p):
 		return fmt.Errorf("path %q is not UTF-8", shorten(p))
-	case strings.ContainsFunc(p, isControl):
+	case strings.ContainsFunc(p, unicode.IsControl):
 		return fmt.Errorf("path %q holds a control character", shorten(p))
 	}
 	for name := range strings.SplitSeq(p, "/") {
@@ -47,8 +48,6 @@ func checkNames(p string) error {
 	}
 	return nil
 }
-
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // shorten keeps a message short, whatever a path is.
 func shorten(p string) string {

@@ -200,6 +200,8 @@ type Status struct {
 	Incarnation uint64
 	Estimates   Calibration // of starts, this broker's own
 	Compared    Comparison
+	// ShutOut is why the federation takes nothing that this broker says, "" = it does.
+	ShutOut string
 	// LogTimeAhead is how far the log's time, which leaders stamp, has run ahead of this machine's clock.
 	LogTimeAhead time.Duration
 	Outputs      executor.OutputStats // of ended attempts, that this site keeps

@@ -316,6 +316,8 @@ type Status struct {
 	Compared Compared `json:"compared"`
 	// Outputs is what the asked broker keeps of the output of ended attempts.
 	Outputs Outputs `json:"outputs"`
+	// ShutOut is of a site that was expelled, or whose key was replaced.
+	ShutOut string `json:"shut_out,omitempty" doc:"why the federation takes nothing that this broker says, with what to do: the site was expelled, or its key replaced; left out: it takes it"`
 	// Unreached lists sites that do not reach the asked broker's API.
 	Unreached []Unreached `json:"unreached,omitempty" doc:"sites that do not reach this broker's API; left out: none says so"`
 	Drain

@@ -34,6 +34,7 @@ func newRoot(a *cli.App) *cobra.Command {
 without money or a central server. Every site runs one broker.
 
 Exit codes: 0 ok, 1 error, 2 usage or a bad value, whoever finds it, 3 unreachable, 4 not found, 5 refused;
+audit verify: 6 something differs, 7 nothing does, but it is not proven;
 under --wait: 10 failed, 11 cancelled, 12 lost; 13: wait --timeout has passed.`,
 		Example: `  cloudshare dev --sites 3                 # a federation on this machine
   cloudshare submit -- sh -c 'echo hello'  # a job of one task

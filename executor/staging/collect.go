@@ -47,7 +47,7 @@ func Collect(ctx context.Context, dir string, want executor.Outputs, owner int, 
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(c.found, func(a, b found) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(c.found, func(a, b found) int { return strings.Compare(byNames(a.path), byNames(b.path)) })
 	for i := range c.found {
 		if err = c.send(&c.found[i]); err != nil {
 			return err
@@ -55,6 +55,10 @@ func Collect(ctx context.Context, dir string, want executor.Outputs, owner int, 
 	}
 	return nil
 }
+
+// byNames makes texts that are in the order of paths name by name, in which what is below a folder stands together: a
+// name has no control character.
+func byNames(path string) string { return strings.ReplaceAll(path, "/", "\x00") }
 
 // collector is one collection.
 type collector struct {

@@ -42,11 +42,14 @@ type Config struct {
 	// Registered, if set, is called with each new incarnation; it must not block.
 	Registered func(incarnation uint64)
 	// Refused returns how the other members refuse this site, "" = they do not. It may be nil, and must not block.
-	Refused  func() string
-	Journal  *record.Journal
-	Replica  *replica.Replica
-	Log      coord.Log
-	Handlers []executor.Handler
+	Refused func() string
+	// DropSecrets is told which secrets that jobs are sealed with are needed, the one of now first, when some are not:
+	// those are to be forgotten. It may be nil.
+	DropSecrets func(used []bool) error
+	Journal     *record.Journal
+	Replica     *replica.Replica
+	Log         coord.Log
+	Handlers    []executor.Handler
 	// Outputs tells what is kept of the output of ended attempts, nil = nobody keeps any.
 	Outputs func() executor.OutputStats
 	// Terms of the handlers, by their names.
@@ -93,8 +96,9 @@ type Broker struct {
 	*query.Reader
 	*departure
 	*keyKeeper
-	cfg  Config
-	core *core.Core // owned by the loop's goroutine
+	secrets *secretKeeper
+	cfg     Config
+	core    *core.Core // owned by the loop's goroutine
 
 	committer  *committer
 	proposer   *proposer
@@ -128,11 +132,11 @@ func New(cfg Config) (*Broker, error) {
 	if cfg.Hints == nil {
 		cfg.Hints = noHints{}
 	}
-	secret, err := cfg.Journal.Secret()
+	secrets, err := cfg.Journal.Secrets()
 	if err != nil {
 		return nil, fmt.Errorf("configure broker: %w", err)
 	}
-	sealer := seal.New(secret, seal.Whose{Federation: cfg.Genesis.Federation, Site: cfg.Site})
+	sealer := sealerOf(secrets, seal.Whose{Federation: cfg.Genesis.Federation, Site: cfg.Site})
 	b := &Broker{
 		cfg: cfg, core: core.New(sealer, cfg.Exposure), contact: &contact{},
 		disk: diskspace.New(cfg.Disk), created: time.Now(),
@@ -166,6 +170,7 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 	b.keyKeeper = &keyKeeper{
 		process: p, sealer: sealer, replica: cfg.Replica, askKeys: cfg.AskKeys,
 	}
+	b.secrets = &secretKeeper{b: b, sealer: sealer}
 	b.departure = newDeparture(p, cfg, b.runner.handlers)
 	b.watch = &leaderWatch{
 		process: p, site: cfg.Site, order: cfg.Log, replica: cfg.Replica, hints: cfg.Hints,
@@ -233,8 +238,10 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.registrar.epoch.Store(epoch)
 	b.cfg.Log.Grant(b.watch.leases)
 	b.goroutine(func() { b.registrar.register(held, lost) })
+	b.goroutine(b.registrar.watchStanding)
 	b.goroutine(b.renewLoop)
 	b.goroutine(b.watch.run)
+	b.goroutine(b.secrets.run)
 	b.goroutine(b.watchLog)
 	b.goroutine(b.estimates.run)
 	b.goroutine(b.keepDates)

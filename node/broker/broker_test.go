@@ -47,6 +47,7 @@ type testSite struct {
 	wrap    func(coord.Log) coord.Log
 	logger  *zerolog.Logger // nil: the test's
 	brokers *sync.Map       // of the group, by site, for those who ask for keys
+	drop    func(used []bool) error
 	// unreached: it reaches no other site's broker.
 	unreached atomic.Bool
 }
@@ -113,8 +114,8 @@ func (s *testSite) open(t *testing.T) {
 		s.brokers = &sync.Map{}
 	}
 	s.Broker, err = New(Config{
-		AskKeys: s.askKeys,
-		Site:    s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
+		AskKeys: s.askKeys, DropSecrets: s.drop,
+		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
 		Genesis: command.Genesis{
 			Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(),

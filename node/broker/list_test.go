@@ -17,11 +17,11 @@ import (
 // pendingSpec is a job that waits to be published.
 func (s *testSite) pendingSpec(t *testing.T, num int, name string) command.JobSpec {
 	t.Helper()
-	secret, err := s.journal.Secret()
+	secrets, err := s.journal.Secrets()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer := seal.New(secret, seal.Whose{Federation: [16]byte{9}, Site: s.name})
+	sealer := seal.New(secrets[0], seal.Whose{Federation: [16]byte{9}, Site: s.name})
 	return command.JobSpec{
 		Num: uint64(num), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000},
 		Payload: sealer.Seal([]byte("{}"), []byte(`{"name":"`+name+`"}`)),

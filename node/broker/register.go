@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func (g *registrar) register(held, lost []command.AttemptRef) {
 		return
 	}
 	if result.Code != command.OK {
-		g.fail(fmt.Errorf("register site %s: refused: %s", g.cfg.Site, result.Code))
+		g.fail(errors.New(cmp.Or(g.byState(), fmt.Sprintf("register site %s: refused: %s", g.cfg.Site, result.Code))))
 		return
 	}
 	g.post(core.RegisteredEvent{Result: result, Boot: boot})
@@ -96,7 +97,8 @@ func (g *registrar) register(held, lost []command.AttemptRef) {
 func (g *registrar) mayTryAgain(code command.Code, tries int) bool {
 	switch {
 	case code == command.Banned: // it is over for whoever ends, and not for the electors
-		g.log.Warn().Msg("the electors have expelled this site: its broker waits until they let it in again")
+		g.log.Warn().Str("reason", g.byState()).Msg("its registration is refused: the electors have expelled this site; its broker waits " +
+			"until they let it in again")
 		return g.cfg.Replica.Await(g.ctx, g.letIn) == nil
 	case code == command.OldIncarnation && tries < maxOvertaken:
 		err := g.catchUp()
@@ -197,19 +199,6 @@ func (g *registrar) isCurrent() bool {
 	default:
 		return false
 	}
-}
-
-// expelled returns why the other members do not talk to this site, or nil, as far as it knows: they do.
-func (g *registrar) expelled() error {
-	if g.cfg.Replica.Expelled(g.cfg.Site) {
-		return fmt.Errorf("the electors have expelled site %s (cloudshare motions at another site): %w", g.cfg.Site, node.ErrNotReady)
-	}
-	if g.cfg.Refused != nil {
-		if why := g.cfg.Refused(); why != "" {
-			return fmt.Errorf("%s: %w", why, node.ErrNotReady)
-		}
-	}
-	return nil
 }
 
 // outside returns why this broker takes no part in the federation now, or nil: it

@@ -176,8 +176,8 @@ func (b *Broker) Ready() error {
 		return node.ErrStopping
 	case b.disk.Full() != nil:
 		return b.disk.Full()
-	case b.registrar.expelled() != nil:
-		return b.registrar.expelled()
+	case b.registrar.refused() != nil:
+		return b.registrar.refused()
 	case status.Lead == "":
 		return fmt.Errorf("no leader is known: %w", node.ErrNoQuorum)
 	case b.registrar.outside() != nil:

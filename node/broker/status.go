@@ -33,6 +33,7 @@ func (b *Broker) Status(hash bool) node.Status {
 	st.Incarnation = b.registrar.incarnation()
 	st.Estimates = b.Calibration()
 	st.Compared = b.compared()
+	st.ShutOut = b.registrar.shutOut()
 	st.LogTimeAhead = b.logTime.now()
 	if b.cfg.Outputs != nil {
 		st.Outputs = b.cfg.Outputs()

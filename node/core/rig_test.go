@@ -130,11 +130,11 @@ func (s *rigSite) boot() {
 func (s *rigSite) reopen() (held, lost []command.AttemptRef) {
 	s.rig.t.Helper()
 	s.pending = nil
-	secret, err := s.journal.Secret()
+	secrets, err := s.journal.Secrets()
 	if err != nil {
 		s.rig.t.Fatal(err)
 	}
-	s.core = New(seal.New(secret, seal.Whose{Federation: [16]byte{1}, Site: s.name}), node.DefaultExposure())
+	s.core = New(seal.New(secrets[0], seal.Whose{Federation: [16]byte{1}, Site: s.name}), node.DefaultExposure())
 	s.core.bounds.SetGuard("local", s.guard)
 	s.core.now, s.core.leastWindow = s.rig.clock(), 1000
 	s.core.Capacity(CapacityEvent{"local", []executor.Machine{s.machine()}})

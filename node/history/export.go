@@ -37,6 +37,7 @@ type Export struct {
 	skipped bool   // that one is of at or before it, and what leads there was written
 	passing *place // in entries that were written before; nil: not in some
 	past    bool   // an entry behind To has come
+	holed   Hole   // damage in front of what is read now
 }
 
 // ErrRange reports that nothing of what is asked for is kept.
@@ -73,8 +74,8 @@ func (x *Export) choose(src *Source) (*Source, error) {
 		s := &src.Segments[i]
 		n, begun, err := s.begun()
 		switch {
-		case errors.Is(err, ErrDamaged) && !s.exported():
-			x.Notes = append(x.Notes, s.Name+" begins with a state that is damaged, and is passed over: a gap")
+		case s.broken: // of use where the entries before lead there
+			part.Segments, x.begins = append(part.Segments, *s), append(x.begins, 0)
 			continue
 		case err != nil:
 			return nil, err
@@ -94,12 +95,14 @@ func (x *Export) choose(src *Source) (*Source, error) {
 func (x *Export) copy(t *Stream) error {
 	for {
 		rec, err := t.Next()
+		var d *Damage
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, ErrDamaged) && !t.Header().Whole:
-			x.Notes = append(x.Notes, err.Error()+"; what stands behind it in this file is passed over: a gap")
-			t.skip()
+		case errors.As(err, &d) && !d.Exported:
+			x.passing = nil
+			x.holed.Add(d)
+			x.note(d.Error())
 			continue
 		case err == nil:
 			if x.segment != t.next {
@@ -139,8 +142,25 @@ func (x *Export) take(rec *Record) error {
 		x.put(KindStatement, rec.Contents)
 		x.Statements++
 	case KindEnd:
+		x.noteMissing(x.holed.Ends(x.at.entry, x.begun, rec.Number), rec.Number)
 	}
 	return nil
+}
+
+// maxNotes bounds what people are told of damage.
+const maxNotes = 64
+
+func (x *Export) note(text string) {
+	if len(x.Notes) < maxNotes {
+		x.Notes = append(x.Notes, text)
+	}
+}
+
+// noteMissing tells which entries are missing because of damage; from 0: none.
+func (x *Export) noteMissing(from, to uint64) {
+	if from != 0 {
+		x.note("missing: " + Range(from, to) + "; no state leads to those behind: a gap up to the next one")
+	}
 }
 
 // takeState writes a state, unless the entries before lead to it, or beyond it: it stands here so that each segment can
@@ -172,6 +192,8 @@ var errBackwards = errors.New("a state stands behind later entries: a history do
 
 func (x *Export) takeBegun(number uint64) error {
 	x.number = math.MaxUint64 // of another one in the same file
+	x.noteMissing(x.holed.Ends(x.at.entry, x.begun, number), number)
+	x.holed = Hole{}
 	switch {
 	case x.skipped:
 		return nil
@@ -186,6 +208,10 @@ func (x *Export) takeBegun(number uint64) error {
 }
 
 func (x *Export) takeEntry(rec *Record) error {
+	if follows, from := x.holed.Follows(x.at.entry, x.begun, rec.Number); !follows {
+		x.noteMissing(from, rec.Number-1)
+		return nil
+	}
 	sum := sha256.Sum256(rec.Contents)
 	switch {
 	case x.passing != nil:

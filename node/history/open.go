@@ -70,9 +70,14 @@ func (k *Keeper) resume(path string) {
 	if err == nil {
 		s, err = readTail(f)
 	}
-	if err == nil && s.torn > 0 {
+	switch {
+	case err == nil && s.held:
+		k.out.held = s.torn
+		k.cfg.Logger.Warn().Str("segment", path).Int64("byte", s.size).Uint64("entry", s.at.entry).
+			Msg("a record within the newest segment of the kept history is damaged: what stands behind it stays there, unless the log brings it again")
+	case err == nil && s.torn > 0:
 		k.cfg.Logger.Warn().Str("segment", path).Int64("bytes", s.torn).Uint64("entry", s.at.entry).
-			Msg("a crash has left half a record, or a damaged one, in the newest segment of the kept history: from there on it is cut off")
+			Msg("a crash has left half a record, or a damaged one, at the end of the newest segment of the kept history: it is cut off")
 		err = f.Truncate(s.size)
 		k.bytes.Add(-s.torn)
 	}
@@ -101,15 +106,23 @@ type tail struct {
 	torn  int64 // bytes behind that
 	begun int64 // bytes up to where the state is complete, 0 = it is not
 	ended bool
+	held  bool // whole records stand in torn, and an entry may be missing before them
+
+	hole *Damage // in front of what is read now, since the last entry
 }
 
 // errBegun reports a segment whose state is not complete.
 var errBegun = errors.New("its state is not complete")
 
 // readTail goes through a segment: what the chain is at its end stands nowhere else. A loss of power leaves zeros, or
-// what a disk made of them: a record that is damaged, and what stands behind it, are cut off as half a record is.
+// what a disk made of them: a record that is damaged, and behind which no whole one stands, is cut off as half a record
+// is. One in the middle costs nothing if it was a statement: the entries around it are in a row.
 func readTail(f *os.File) (t tail, err error) {
-	r, err := NewReader(f)
+	st, err := f.Stat()
+	if err != nil {
+		return t, err
+	}
+	r, err := NewReader(f, st.Size())
 	if err != nil {
 		return t, err
 	}
@@ -121,14 +134,14 @@ func readTail(f *os.File) (t tail, err error) {
 			if t.begun == 0 {
 				return t, errBegun
 			}
-			st, cause := f.Stat()
-			t.size = r.At()
-			if cause == nil {
-				t.torn = st.Size() - t.size
+			if t.unread(r, err) {
+				return t, nil
 			}
-			return t, cause
+			continue
 		case err != nil:
 			return t, err
+		case rec.Kind == KindEntry && !t.follows(&rec, r.size):
+			return t, nil
 		}
 		switch rec.Kind {
 		case KindState:
@@ -147,4 +160,33 @@ func readTail(f *os.File) (t tail, err error) {
 		case KindStatement:
 		}
 	}
+}
+
+// unread goes beyond what cannot be read; true: nothing whole stands behind it.
+func (t *tail) unread(r *Reader, err error) bool {
+	from := r.At()
+	if !errors.Is(err, io.EOF) {
+		if d := r.resync(); d.To < r.size {
+			if t.hole != nil {
+				d.From, d.Exact = t.hole.From, d.Exact && t.hole.Exact
+			}
+			t.hole = d
+			return false
+		}
+	}
+	if t.hole != nil && !t.hole.Exact {
+		from, t.held = t.hole.From, true
+	}
+	t.size, t.torn = from, r.size-from
+	return true
+}
+
+// follows reports whether an entry follows those before damage, if there is some: else the segment ends there.
+func (t *tail) follows(rec *Record, size int64) bool {
+	if d := t.hole; d != nil && (!d.Exact || rec.Number != t.at.entry+1) {
+		t.size, t.torn, t.held = d.From, size-d.From, true
+		return false
+	}
+	t.hole = nil
+	return true
 }

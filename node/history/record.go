@@ -102,17 +102,22 @@ type Record struct {
 type Reader struct {
 	Header Header
 
-	in  *bufio.Reader
-	at  int64
-	raw []byte // the last record, but for its checksum
+	src    io.ReaderAt
+	size   int64 // of src
+	in     *bufio.Reader
+	at     int64
+	raw    []byte // the last record, but for its checksum
+	sought int64  // bytes whose checksums were computed behind damage
+	buf    []byte // for those
 }
 
 const askFor = "give a file that `cloudshare audit export` wrote, or a broker's data_dir"
 
-// NewReader reads how a file begins. It never reads more than it has to, and its memory grows with what was really
-// read. Errors: ErrFormat; that and ErrTorn if what is there is how a file begins, and too little.
-func NewReader(src io.Reader) (*Reader, error) {
-	r := &Reader{in: bufio.NewReaderSize(src, 256<<10)}
+// NewReader reads how a file of so many bytes begins. It never reads more than it has to, and its memory grows with
+// what was really read. Errors: ErrFormat; that and ErrTorn if what is there is how a file begins, and too little.
+func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
+	r := &Reader{src: src, size: size}
+	r.in = bufio.NewReaderSize(io.NewSectionReader(src, 0, size), 256<<10)
 	first := make([]byte, len(magic))
 	n, _ := io.ReadFull(r.in, first) // what is missing shows
 	switch written := string(bytes.TrimRight(first[:n], "\x00")); {

@@ -26,11 +26,14 @@ type Segment struct {
 	Name string
 	Size int64 // when it was opened: what a broker writes later is not read
 	file *os.File
+	// broken: of a broker's own, and its state is damaged. What stands behind that is of use where the segment before
+	// leads there.
+	broken bool
 }
 
 // Records reads the segment from its beginning; several readers may read at once.
 func (s *Segment) Records() (*Reader, error) {
-	r, err := NewReader(io.NewSectionReader(s.file, 0, s.Size))
+	r, err := NewReader(s.file, s.Size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
@@ -101,8 +104,13 @@ func (s *Source) open(path string, segment bool) error {
 	case segment && errors.Is(err, ErrFormat) && errors.Is(err, ErrTorn):
 		s.Notes = append(s.Notes, path+" ends within its first lines and is passed over")
 		return f.Close()
+	case segment && errors.Is(err, ErrFormat):
+		s.Notes = append(s.Notes, fmt.Sprintf("%v: passed over: a gap", err))
+		return f.Close()
 	case errors.Is(err, ErrFormat):
 		return errors.Join(err, f.Close())
+	case segment && errors.Is(err, ErrDamaged):
+		x.broken = true
 	case err == nil && !begun:
 		s.Notes = append(s.Notes, path+" has no complete state and is passed over")
 		return f.Close()

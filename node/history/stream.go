@@ -16,6 +16,7 @@ type Stream struct {
 	r      *Reader // of the segment before next; nil: none is open
 	before int64   // bytes of the segments that were read
 	end    *Record // of the segment, once it was read
+	broken bool    // in the state of a segment that is not whole
 }
 
 // Stream returns the records from the first segment on.
@@ -41,7 +42,7 @@ func (t *Stream) Done() int64 {
 }
 
 // Next returns the next record; one of KindEnd only where its file ends. Errors: io.EOF at the end of the source,
-// ErrFormat, ErrTorn, ErrDamaged; each names the file.
+// ErrFormat, ErrTorn; each names the file; a Damage, behind which the next call goes on.
 func (t *Stream) Next() (Record, error) {
 	for {
 		if t.r == nil {
@@ -52,17 +53,48 @@ func (t *Stream) Next() (Record, error) {
 		rec, err := t.r.Next()
 		switch {
 		case err == nil && t.end != nil:
-			return rec, fmt.Errorf("%s: byte %d: %w: it stands behind the end", t.Name(), rec.At, ErrDamaged)
+			return rec, t.behindEnd(&rec)
+		case err == nil && t.passes(rec.Kind):
+			continue
 		case err == nil:
 			if rec.Kind == KindEnd {
 				t.end = &rec
 			}
 			return rec, nil
+		case t.readsOn(err):
+			d := t.r.resync()
+			d.File, d.Exported = t.Name(), t.r.Header.Whole
+			if errors.Is(err, ErrDamaged) || d.To < t.r.size {
+				return rec, d
+			}
 		}
 		if err = t.close(err); err != nil {
 			return rec, fmt.Errorf("%s: %w", t.Name(), err)
 		}
 	}
+}
+
+// readsOn reports whether whole records may stand behind what could not be read. Half a record at the end of a segment
+// that is not the newest may be one whose length is damaged; in the newest one its broker may be writing it.
+func (t *Stream) readsOn(err error) bool {
+	torn := errors.Is(err, ErrTorn) && !t.r.Header.Whole && t.next < len(t.src.Segments)
+	return torn || errors.Is(err, ErrDamaged)
+}
+
+// passes reports whether a record is of a state that is not whole, and so of no use.
+func (t *Stream) passes(k Kind) bool {
+	t.broken = t.broken && (k == KindState || k == KindBegun)
+	return t.broken
+}
+
+// behindEnd goes beyond what stands behind a segment's end.
+func (t *Stream) behindEnd(rec *Record) error {
+	d := &Damage{
+		File: t.Name(), Exported: t.r.Header.Whole, From: rec.At, To: t.src.Segments[t.next-1].Size, Exact: true,
+		what: ": it stands behind the end",
+	}
+	t.skip()
+	return d
 }
 
 // open goes on to the next segment.
@@ -72,6 +104,7 @@ func (t *Stream) open() (err error) {
 	}
 	t.next++
 	t.end = nil
+	t.broken = t.src.Segments[t.next-1].broken
 	t.r, err = t.src.Segments[t.next-1].Records()
 	return err
 }

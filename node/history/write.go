@@ -17,6 +17,7 @@ type output struct {
 	name uint64   // of the segment
 	size int64
 	at   place // behind what was written
+	held int64 // bytes behind size: damage and what follows it, cut off once what was there comes again
 }
 
 // errLarge reports a state that leaves too little room for the entries behind it.
@@ -82,6 +83,9 @@ func (k *Keeper) write(j *job) (err error) {
 		}
 	}
 	if k.out.file != nil && len(j.records) > 0 {
+		if err = k.cutHeld(); err != nil {
+			return err
+		}
 		k.dropOldest(k.cfg.MaxBytes - int64(len(j.records)))
 		if _, err = k.out.file.Write(j.records); err != nil {
 			return fmt.Errorf("write history: %w", err)
@@ -93,6 +97,19 @@ func (k *Keeper) write(j *job) (err error) {
 	if j.broken {
 		k.finish()
 	}
+	return nil
+}
+
+// cutHeld cuts off damage and what stands behind it: the log has brought again what was there.
+func (k *Keeper) cutHeld() error {
+	if k.out.held == 0 {
+		return nil
+	}
+	if err := k.out.file.Truncate(k.out.size); err != nil {
+		return fmt.Errorf("cut off what is damaged of a segment: %w", err)
+	}
+	k.bytes.Add(-k.out.held)
+	k.out.held = 0
 	return nil
 }
 
@@ -177,6 +194,10 @@ func (k *Keeper) finish() {
 	if k.out.file == nil {
 		return
 	}
+	if k.out.held > 0 { // records stand where the end would
+		k.closeFile(nil)
+		return
+	}
 	_, err := k.out.file.Write(appendRecord(nil, KindEnd,
 		binary.AppendUvarint(nil, k.out.at.entry), k.out.at.chain[:]))
 	k.closeFile(err)
@@ -193,7 +214,7 @@ func (k *Keeper) closeFile(err error) {
 	if err = errors.Join(err, k.out.file.Sync(), k.out.file.Close()); err != nil {
 		k.cfg.Logger.Warn().Err(err).Str("segment", k.out.file.Name()).Msg("a segment of the history may lack its end")
 	}
-	k.out.file = nil
+	k.out.file, k.out.held = nil, 0
 }
 
 // cutOff ends a segment whose last write failed, behind its last whole record.
@@ -201,7 +222,10 @@ func (k *Keeper) cutOff() {
 	if k.out.file == nil {
 		return
 	}
-	err := k.out.file.Truncate(k.out.size)
+	var err error
+	if k.out.held == 0 {
+		err = k.out.file.Truncate(k.out.size)
+	}
 	k.closeFile(err)
 }
 

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -212,32 +211,6 @@ func record(v any) []byte {
 
 // KeyEpoch is where the epoch stands that this site was last ready for.
 var KeyEpoch = []byte("epoch")
-
-// keySecret is where the secret stands with which this site seals its jobs.
-var keySecret = []byte("payload-secret")
-
-// Secret returns the secret with which this site seals its jobs. The first start makes it: it stands beside the jobs,
-// so neither is there without the other.
-func (j *Journal) Secret() (secret [32]byte, err error) {
-	_, _ = rand.Read(secret[:]) // never fails
-	return j.SecretOr(secret)
-}
-
-// SecretOr is Secret, but the first start takes the one that is given.
-func (j *Journal) SecretOr(first [32]byte) (secret [32]byte, err error) {
-	v, err := j.Get(BucketMeta, keySecret)
-	if err == nil && v == nil {
-		v = first[:]
-		err = j.Commit([]Write{Put(BucketMeta, keySecret, v)})
-	}
-	if err == nil && copy(secret[:], v) != len(v) || len(v) != len(secret) {
-		err = errors.New("it is damaged")
-	}
-	if err != nil {
-		return [32]byte{}, fmt.Errorf("read the secret that jobs are sealed with: %w", err)
-	}
-	return secret, nil
-}
 
 // Epoch returns the epoch that this site was last ready for.
 func (j *Journal) Epoch() (uint64, error) {

@@ -54,6 +54,7 @@ type Whose struct {
 type Sealer struct {
 	whose Whose
 	macs  sync.Pool // of hash.Hash under the secret
+	older []*Sealer // of the secrets that it has replaced; they open only
 	// last is what was sealed last: jobs that are submitted together often run the same.
 	last atomic.Pointer[sealed]
 }
@@ -151,7 +152,8 @@ func (s *Sealer) seal(public, text []byte) []byte {
 
 func (s *Sealer) keyOf(id []byte) Key { return s.mac(keyDomain, id) }
 
-// Key returns the key of a payload that was sealed with this secret, else ErrNotSealed or ErrOtherSecret.
+// Key returns the key of a payload that was sealed with this secret, or one that it has replaced, else ErrNotSealed or
+// ErrOtherSecret.
 func (s *Sealer) Key(payload []byte) (Key, error) {
 	p, err := parse(payload)
 	if err != nil {
@@ -159,7 +161,7 @@ func (s *Sealer) Key(payload []byte) (Key, error) {
 	}
 	key := s.keyOf(p.id)
 	if !key.Opens(p.mark) {
-		return Key{}, ErrOtherSecret
+		return s.olderKey(&p)
 	}
 	return key, nil
 }

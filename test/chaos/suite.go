@@ -48,9 +48,9 @@ var errFound = errors.New("promises were broken")
 func (o options) parts() ([]part, error) {
 	switch {
 	case o.suite == "short":
-		names := []string{"fence", "alone", "power", "full-disk", "members"}
+		names := []string{"fence", "alone", "power", "full-disk", "members", "hostile"}
 		if o.coordination == "raft" {
-			names = append(names, "typo", "forged-term", "hostile")
+			names = append(names, "typo", "forged-term")
 		}
 		return slices.Concat(written(pick(names...)), []part{
 			drawn(o.seed, plan.Size{Sites: 3, Length: 15 * time.Second, Disks: true}),

@@ -189,6 +189,7 @@ func Status(s node.Status, drain wire.Drain, hash bool) wire.Status {
 		out.Handlers = append(out.Handlers, wire.Handler(h))
 	}
 	out.Compared = comparedOf(s.Compared)
+	out.ShutOut = s.ShutOut
 	out.Outputs = wire.Outputs{
 		Kept: s.Outputs.Outputs, Bytes: s.Outputs.Bytes, MaxBytes: s.Outputs.MaxBytes,
 		KeepMs:       s.Outputs.Keep.Milliseconds(),

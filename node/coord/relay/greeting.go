@@ -1,11 +1,13 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -112,8 +114,14 @@ func (m *Mux) greet(conn net.Conn, p Preamble) error {
 // refuseKey answers a dialer whose key is not taken. A stranger is not told which site this is.
 func (m *Mux) refuseKey(conn net.Conn, p Preamble, code byte) error {
 	answer := append([]byte{code, byte(len(m.site))}, m.site...)
-	if code == unknownKey {
+	switch c, _ := conn.(*peerConn); {
+	case code == unknownKey:
 		answer = []byte{code, 0}
+	case code == banned && c != nil: // the motion stands behind the site
+		if motion := m.net.Identity.roster.Find(c.key).Motion; motion != 0 {
+			text := fmt.Sprintf("%s\n%d", m.site, motion)
+			answer = append([]byte{code, byte(len(text))}, text...)
+		}
 	}
 	_, _ = conn.Write(answer) // it may have gone
 	return fmt.Errorf("refused a connection of kind %d as site %.63q: %w", p.Kind, p.Site, refusals[code].err)
@@ -140,10 +148,24 @@ func readGreeting(r io.Reader, to Peer) error {
 	case noPeerPort:
 		return fmt.Errorf("%w, but %.255s: give that broker's peer address (`peer` in its configuration, addresses.peer in /v1/sites)", ErrNoPeerPort, printable(text))
 	}
+	if motion := motionOf(text); head[0] == banned && motion != 0 {
+		return fmt.Errorf("%s refuses: %w: the electors have expelled this site by motion %d: ask them to take it back "+
+			"(`cloudshare unban` at one of them)", to.Addr, ErrBanned, motion)
+	}
 	if r, ok := refusals[head[0]]; ok {
 		return fmt.Errorf("%s refuses: %w: %s", to.Addr, r.err, r.remedy)
 	}
 	return fmt.Errorf("%w: answer %d", errPreamble, head[0])
+}
+
+// motionOf returns the motion that a refusal names, 0 = none.
+func motionOf(text []byte) uint64 {
+	_, number, _ := bytes.Cut(text, []byte{'\n'})
+	n, err := strconv.ParseUint(string(number), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // printable keeps what comes from outside in one line.

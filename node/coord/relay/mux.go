@@ -284,7 +284,7 @@ func (m *Mux) receive(conn *acceptedConn) (Preamble, error) {
 		return p, err
 	}
 	if code := m.net.judge(conn.Conn, p); code != greeted {
-		return p, m.refuseKey(conn, p, code)
+		return p, m.refuseKey(conn.Conn, p, code)
 	}
 	if err = m.check(p); err != nil {
 		return p, err

@@ -25,6 +25,7 @@ type Standing struct {
 	Site    string // "": the key is nobody's
 	Elector bool   // it may vote in raft, and so be its leader
 	Banned  bool
+	Motion  uint64 // by which it was expelled; 0: none that is known, as of one that this member denies
 }
 
 // Identity is who a member is, and by whom it knows the others.

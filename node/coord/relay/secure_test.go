@@ -210,6 +210,27 @@ func TestDialerKnowsWhoAnswers(t *testing.T) {
 	}
 }
 
+// A member that was expelled while its broker was away hears by which motion; one that this member alone denies does
+// not.
+func TestBannedSiteHearsTheMotion(t *testing.T) {
+	s := newSecured(t)
+	at := Peer{Site: "a"}
+	for motion, want := range map[uint64]string{7: "by motion 7", 0: "or denied by that member"} {
+		s.roster.set(s.keys["d"], Standing{Site: "d", Banned: true, Motion: motion})
+		_, err := s.dial(s.keys["d"], "d", at, KindForward)
+		if !errors.Is(err, ErrBanned) || !strings.Contains(err.Error(), want) {
+			t.Errorf("motion %d: %v", motion, err)
+		}
+	}
+	for text, want := range map[string]uint64{
+		"a\n12": 12, "a": 0, "": 0, "\n": 0, "a\n-1": 0, "a\n99999999999999999999": 0, "a\n1\n2": 0,
+	} {
+		if got := motionOf([]byte(text)); got != want {
+			t.Errorf("%q: motion %d", text, got)
+		}
+	}
+}
+
 // Whoever speaks no TLS, or shows no key, gets no answer to anything, but for one line that says that this is no API.
 func TestStrangersGetNoAnswer(t *testing.T) {
 	s := newSecured(t)

@@ -16,6 +16,7 @@ type Entry struct {
 	Key     identity.Public `json:"key"`
 	Elector bool            `json:"elector,omitempty"`
 	Banned  bool            `json:"banned,omitempty"`
+	Motion  uint64          `json:"motion,omitempty"` // by which it was expelled, if that is kept
 	// Deciding is set for an elector whose vote counted: it was here. Only those are asked who the members are now.
 	Deciding bool `json:"deciding,omitempty"`
 }
@@ -68,7 +69,9 @@ func (s *Store) index(r Roster) *view {
 	}
 	for _, m := range r.Members {
 		v.sites[m.Site] = m.Key
-		v.keys[m.Key] = relay.Standing{Site: m.Site, Elector: m.Elector, Banned: m.Banned || s.denied[m.Site]}
+		v.keys[m.Key] = relay.Standing{
+			Site: m.Site, Elector: m.Elector, Banned: m.Banned || s.denied[m.Site], Motion: m.Motion,
+		}
 	}
 	return v
 }

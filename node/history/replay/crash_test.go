@@ -76,7 +76,7 @@ func TestDamagedSegmentIsExportedAsAGap(t *testing.T) {
 	}
 	var out bytes.Buffer
 	x := history.Export{}
-	if err = x.Write(f.source(f.dir), &out); err != nil || len(x.Notes) != 1 {
+	if err = x.Write(f.source(f.dir), &out); err != nil || len(x.Notes) != 2 {
 		t.Fatalf("%v, notes %v", err, x.Notes)
 	}
 	r := f.verify(writeFile(t, out.Bytes()), replay.Options{Keys: realKeys()})

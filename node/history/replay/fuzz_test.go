@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"github.com/cloudshare/cloudshare/node/history"
 	"github.com/cloudshare/cloudshare/node/history/replay"
 )
@@ -61,4 +63,58 @@ func mended(file []byte) []byte {
 		at = int(end) + 4
 	}
 	return b
+}
+
+// FuzzSegment goes through foreign bytes as a broker's own segment, where damage does not end the audit, exports them,
+// and has a broker go on with them: all return, and what a broker writes behind them can be read.
+func FuzzSegment(f *testing.F) {
+	fed := newFederation(f, 64<<20)
+	fed.idle(45)
+	fed.job("site-2")
+	fed.close()
+	whole, err := os.ReadFile(fed.files()[0])
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole, uint32(0), uint16(0))
+	f.Add(whole, uint32(len(whole)/2), uint16(1))
+	f.Add(whole, uint32(len(whole)/3), uint16(512))
+	f.Add(whole[:len(whole)-3], uint32(len(whole)-40), uint16(4))
+	f.Fuzz(func(t *testing.T, b []byte, from uint32, zeros uint16) {
+		if len(b) > 1<<16 {
+			return
+		}
+		for _, file := range [][]byte{bytes.Clone(b), mended(b)} {
+			start := min(int(from), len(file))
+			clear(file[start:min(len(file), start+int(zeros))])
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "00000001.history"), file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			through(t, dir)
+			k, err := history.Open(history.Config{Dir: dir, MaxBytes: 1 << 20, Site: "site-1", Logger: zerolog.Nop()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err = k.Close(); err != nil {
+				t.Fatal(err)
+			}
+			through(t, dir)
+		}
+	})
+}
+
+// through goes through a folder, and exports it.
+func through(t *testing.T, dir string) {
+	src, err := history.OpenSource(dir)
+	if err != nil {
+		return
+	}
+	defer src.Close()
+	r, err := replay.Verify(t.Context(), src, replay.Options{})
+	if err == nil && r.Difference != nil && bytes.ContainsRune([]byte(r.Difference.What), '\n') {
+		t.Errorf("%q", r.Difference.What)
+	}
+	var out bytes.Buffer
+	_ = (&history.Export{}).Write(src, &out) // what cannot be exported is told
 }

@@ -69,7 +69,8 @@ func TestForgedStateBehindAGapIsNotBelieved(t *testing.T) {
 func TestUnsignedStateBehindAGapIsTheFilesWord(t *testing.T) {
 	f := played(t)
 	r := f.verify(glued(f, forged(t, 40, false)), replay.Options{Keys: realKeys()})
-	if _, word := r.FilesWord(); r.Difference != nil || !word || len(r.Signed.SignedBy) > 0 || !r.Members[0].Checked {
+	if _, word := r.FilesWord(); r.Verdict != replay.NotProven || !word || len(r.Signed.SignedBy) > 0 ||
+		!r.Members[0].Checked {
 		t.Errorf("%v, %+v, signed %+v", r.Difference, r.Gaps, r.Signed)
 	}
 }
@@ -96,7 +97,7 @@ func TestSignedStateBehindAGapIsBacked(t *testing.T) {
 	} {
 		r := f.verify(path, o)
 		_, word := r.FilesWord()
-		if r.Difference != nil || word || strings.Join(r.Gaps[0].SignedBy, " ") != want {
+		if r.Verdict != replay.Proven || word || strings.Join(r.Gaps[0].SignedBy, " ") != want {
 			t.Errorf("%s: %v, %+v", want, r.Difference, r.Gaps)
 		}
 	}
@@ -150,7 +151,7 @@ func TestOneLiarDoesNotEndTheAudit(t *testing.T) {
 	f.idle(100)
 	f.close()
 	r := f.verify(writeFile(t, f.export(0, 0)), replay.Options{})
-	if r.Difference != nil || r.Agrees() || len(r.Dissent) != 1 || r.Dissent[0].Site != "site-3" ||
+	if r.Verdict != replay.Differs || r.Difference != nil || len(r.Dissent) != 1 || r.Dissent[0].Site != "site-3" ||
 		!strings.Contains(r.Dissent[0].What, "what site-1, site-2 signed") || r.End.Entry != f.replica.Index() {
 		t.Errorf("%v; %+v; end %d of %d", r.Difference, r.Dissent, r.End.Entry, f.replica.Index())
 	}
@@ -181,5 +182,28 @@ func TestMembersOfLaterOnAreNoForgers(t *testing.T) {
 	r := f.verify(part, replay.Options{Statements: said})
 	if r.Difference != nil || r.Elsewhere == 0 || !strings.Contains(strings.Join(r.Notes, " "), "by no key that is known here") {
 		t.Errorf("with those from elsewhere: %v, %d elsewhere, %v", r.Difference, r.Elsewhere, r.Notes)
+	}
+}
+
+// A state at the beginning that nobody has signed, nor anything behind it, is the file's word, too; and of entries from
+// the founding on that nobody has signed the order is not proven.
+func TestUnsignedBeginningIsNotProven(t *testing.T) {
+	f := newFederation(t, 64<<20)
+	f.idle(50)
+	f.rejoin()
+	for _, site := range siteNames {
+		f.silent[site] = true
+	}
+	f.idle(60)
+	f.close()
+	r := f.verify(f.dir, replay.Options{Keys: realKeys()})
+	if entry, _ := r.FilesWord(); r.Verdict != replay.NotProven || entry != r.Begin.Entry || entry == 0 {
+		t.Errorf("%s, %v, begin %+v, signed %+v", r.Verdict, r.Difference, r.Begin, r.Signed)
+	}
+	g := newFederation(t, 64<<20)
+	g.idle(3)
+	g.close()
+	if r = g.verify(g.dir, replay.Options{}); r.Verdict != replay.NotProven || r.Begin.Entry != 0 {
+		t.Errorf("of some seconds: %s, %v, begin %+v", r.Verdict, r.Difference, r.Begin)
 	}
 }

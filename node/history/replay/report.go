@@ -8,6 +8,7 @@ import (
 
 // Report is what going through a history has found.
 type Report struct {
+	Verdict string `json:"verdict"`
 	// Difference is the first thing that is not as it should be; nil: all is.
 	Difference *Difference `json:"difference"`
 	// Dissent is, by site, the first thing that it has signed otherwise than stands here and others have signed.
@@ -36,7 +37,11 @@ type Report struct {
 	Statements uint64 `json:"statements"`
 	Elsewhere  uint64 `json:"statements_elsewhere"`
 
-	Gaps    []Gap     `json:"gaps"`
+	Gaps []Gap `json:"gaps"`
+	// Damaged are stretches of a broker's own segments that cannot be read, the first 64.
+	Damaged []Damage `json:"damaged"`
+	// Cut: entries stand behind the end that cannot be gone through, since some before them are damaged.
+	Cut     bool      `json:"cut"`
 	Members []Member  `json:"members"`
 	Ledger  []Account `json:"ledger"`
 	Policy  Policy    `json:"policy"` // of the end
@@ -79,6 +84,18 @@ type Gap struct {
 	// SignedBy are the first who have signed, by keys known before the gap, what follows from the state. Nobody: the
 	// state, with its ledger, is the word of whoever made the file.
 	SignedBy []string `json:"signed_by"`
+	// Damaged: entries in it were kept, and cannot be read or gone through.
+	Damaged bool `json:"damaged"`
+}
+
+// Damage is a stretch of a file that is not what was written.
+type Damage struct {
+	File string `json:"file"`
+	From int64  `json:"from"` // byte
+	To   int64  `json:"to"`   // the one behind it
+	// First to Last are the entries that are missing by it; 0: none is, as far as is known.
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
 }
 
 // Member is one at the end, or one whose key was asked about.
@@ -128,16 +145,35 @@ var unproven = []string{
 	"what came before the beginning, but for what the state there says of it, and what came after the end",
 }
 
-// Agrees reports whether all that was signed is what stands here.
-func (r *Report) Agrees() bool { return r.Difference == nil && len(r.Dissent) == 0 }
+// Verdicts of a Report.
+const (
+	Proven    = "proven"     // nothing differs, and sites have signed what stands here
+	Differs   = "differs"    // something does, or a site has signed something else
+	NotProven = "not-proven" // nothing differs, but what is given is the word of whoever made the file
+)
 
-// FilesWord returns the entry of the last state behind a gap that nobody has signed: what the ledger says since is the
-// word of whoever made the file. False: there is none.
+// FilesWord returns the entry of the last state that is given, if nobody whose key is known has signed it, or anything
+// behind it: what the ledger says since is the word of whoever made the file. False: somebody has.
 func (r *Report) FilesWord() (entry uint64, ok bool) {
-	if n := len(r.Gaps); n > 0 && len(r.Gaps[n-1].SignedBy) == 0 {
+	if len(r.Signed.SignedBy) > 0 {
+		return 0, false
+	}
+	if n := len(r.Gaps); n > 0 {
 		return r.Gaps[n-1].To, true
 	}
-	return 0, false
+	return r.Begin.Entry, true
+}
+
+// judge returns the verdict.
+func (r *Report) judge() string {
+	_, fileSays := r.FilesWord()
+	switch {
+	case r.Difference != nil || len(r.Dissent) > 0:
+		return Differs
+	case fileSays, r.Cut:
+		return NotProven
+	}
+	return Proven
 }
 
 // String says in one line what was found.

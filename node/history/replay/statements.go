@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,11 +33,18 @@ type Signed struct {
 func StatementsOf(ctx context.Context, src *history.Source) ([]Signed, error) {
 	var list []Signed
 	t := src.Stream()
-	for rec, cause := t.Next(); cause == nil; rec, cause = t.Next() {
+	for {
+		rec, cause := t.Next()
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if rec.Kind != history.KindStatement {
+		var d *history.Damage
+		switch {
+		case errors.As(cause, &d) && !d.Exported:
+			continue
+		case cause != nil:
+			return list, nil //nolint:nilerr // see above
+		case rec.Kind != history.KindStatement:
 			continue
 		}
 		lineage, s, err := history.ParseStatement(rec.Contents)
@@ -48,7 +56,6 @@ func StatementsOf(ctx context.Context, src *history.Source) ([]Signed, error) {
 		}
 		list = append(list, Signed{Statement: s, Lineage: lineage})
 	}
-	return list, nil
 }
 
 // SignedIn returns the statements of a file of evidence that compare.CheckEvidence took.

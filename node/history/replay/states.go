@@ -30,6 +30,7 @@ func (v *verifier) begin(first *history.Record) error {
 		return nil
 	}
 	v.passing = nil
+	damaged := v.passHole(state.Index())
 	switch {
 	case v.state == nil:
 	case state.Index() < v.state.Index():
@@ -42,7 +43,7 @@ func (v *verifier) begin(first *history.Record) error {
 			return nil
 		}
 	}
-	v.replace(chain, state)
+	v.replace(chain, state, damaged)
 	return nil
 }
 
@@ -55,13 +56,15 @@ func (v *verifier) matches(chain replica.Chain, given *fsm.State) {
 	}
 }
 
-// replace goes on from a state that is given.
-func (v *verifier) replace(chain replica.Chain, state *fsm.State) {
+// replace goes on from a state that is given; damaged: entries before it are there, and cannot be gone through.
+func (v *verifier) replace(chain replica.Chain, state *fsm.State, damaged bool) {
 	before, follows := v.state, v.state != nil && v.state.Index() == state.Index()
 	if before != nil {
 		v.report.Decisions += before.Stats().Decisions - v.from
 		if !follows {
-			v.report.Gaps = append(v.report.Gaps, Gap{Behind: before.Index(), To: state.Index(), SignedBy: []string{}})
+			v.report.Gaps = append(v.report.Gaps, Gap{
+				Behind: before.Index(), To: state.Index(), SignedBy: []string{}, Damaged: damaged,
+			})
 		}
 	}
 	v.state, v.chain, v.from = state, chain, state.Stats().Decisions

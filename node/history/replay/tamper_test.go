@@ -36,7 +36,7 @@ func (f *federation) export(from, to uint64) []byte {
 
 func (f *federation) parse(file []byte) *document {
 	f.t.Helper()
-	r, err := history.NewReader(bytes.NewReader(file))
+	r, err := history.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		f.t.Fatal(err)
 	}

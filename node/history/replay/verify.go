@@ -45,6 +45,10 @@ type verifier struct {
 	doubts  []doubtful
 	unknown uint64 // statements by keys of which nothing is known here
 
+	hole    history.Hole // damage in front of what comes now
+	pending int          // the first of report.Damaged of which it is not known what is missing by it
+	hurt    int          // stretches of damage
+
 	agreed   Point  // the last one that was signed
 	suspect  uint64 // the first entry since then that holds what is not its site's word, 0 = none
 	suspects string // who is named there
@@ -67,14 +71,15 @@ func Verify(ctx context.Context, src *history.Source, o Options) (*Report, error
 		line: map[string][]signature.Key{}, strange: map[string]uint64{},
 		report: &Report{
 			Refused: map[string]uint64{}, Lost: map[string]uint64{}, Unproven: unproven,
-			Notes: append([]string{}, src.Notes...), Gaps: []Gap{}, Dissent: []Difference{}, Members: []Member{},
-			Ledger: []Account{},
+			Notes: append([]string{}, src.Notes...), Gaps: []Gap{}, Damaged: []Damage{}, Dissent: []Difference{},
+			Members: []Member{}, Ledger: []Account{},
 		},
 	}
 	if err = v.run(ctx); err != nil {
 		return nil, err
 	}
 	r := v.finish()
+	r.Verdict = r.judge()
 	return r, ctx.Err()
 }
 
@@ -84,7 +89,7 @@ var errEmpty = fmt.Errorf("%w: it does not begin with a state", history.ErrForma
 // run goes through all windows, each while the next one is read.
 func (v *verifier) run(ctx context.Context) error {
 	w := readWindow(v.t, v.keys)
-	if v.state == nil && (len(w.entries) > 0 || w.next == nil && errors.Is(w.err, io.EOF)) {
+	if v.state == nil && len(w.entries) > 0 {
 		return errEmpty
 	}
 	for {
@@ -102,6 +107,11 @@ func (v *verifier) run(ctx context.Context) error {
 			return err
 		case follows:
 			continue
+		case w.next == nil && v.passDamage(w.err):
+			w = readWindow(v.t, v.keys)
+			continue
+		case w.next == nil && v.state == nil && errors.Is(w.err, io.EOF):
+			return errEmpty
 		case w.next == nil:
 			v.close(w.err)
 			return nil
@@ -119,7 +129,7 @@ func (v *verifier) boundary(rec *history.Record) error {
 	case history.KindState:
 		return v.begin(rec)
 	case history.KindEnd:
-		if v.state == nil {
+		if v.state == nil && !v.hole.Adrift() {
 			return errEmpty
 		}
 		v.ends(rec)
@@ -132,6 +142,10 @@ func (v *verifier) boundary(rec *history.Record) error {
 
 // ends compares what the file says of its end.
 func (v *verifier) ends(rec *history.Record) {
+	v.missed(v.hole.Ends(v.index(), v.state != nil, rec.Number), rec.Number)
+	if v.hole.Adrift() {
+		return
+	}
 	at := place{v.state.Index(), v.chain}
 	if v.passing != nil {
 		at = *v.passing
@@ -148,8 +162,9 @@ func kindName(k history.Kind) string { return fmt.Sprintf("a record %q", string(
 // close ends at what the stream returned.
 func (v *verifier) close(err error) {
 	if !errors.Is(err, io.EOF) {
-		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("what follows it cannot be read: %v", err)})
+		v.differ(Difference{Kind: Damaged, Entry: v.index(), What: fmt.Sprintf("what follows it cannot be read: %v%s", err, v.behind())})
 	}
+	v.closeDamage()
 	v.report.Notes = append(v.report.Notes, v.t.Notes...)
 }
 
@@ -201,7 +216,9 @@ func (v *verifier) apply(w *window) error {
 
 // step goes beyond an entry.
 func (v *verifier) step(e *entry) error {
-	switch {
+	switch follows, from := v.hole.Follows(v.index(), v.state != nil, e.number); {
+	case !follows:
+		v.missed(from, e.number-1)
 	case v.passing != nil:
 		v.pass(e)
 	case e.number != v.state.Index()+1:

@@ -20,6 +20,8 @@ const (
 	ExitUnreachable = 3
 	ExitNotFound    = 4
 	ExitRefused     = 5
+	ExitDiffers     = 6  // what was checked is not as it should be
+	ExitNotProven   = 7  // it may be, and nothing proves it
 	ExitFailed      = 10 // under --wait
 	ExitCancelled   = 11
 	ExitLost        = 12

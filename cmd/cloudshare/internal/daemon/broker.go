@@ -130,7 +130,11 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
-	if err = keepSecret(cfg.DataDir, p.journal); err != nil {
+	if err = keepSecret(cfg.DataDir, p.journal, log); err != nil {
+		return err
+	}
+	secrets, err := p.journal.Secrets()
+	if err != nil {
 		return err
 	}
 	ask, endKeys := askKeys(p.log.DialKeys)
@@ -144,8 +148,9 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),
 		Outputs: p.outputs.Stats,
 		Genesis: genesis(p.log.Federation(), key.Public(), cfg.Timing()), Logger: log,
-		Refused: p.member.refusal,
-		Hints:   p.hints, Registered: func(n uint64) {
+		Refused:     p.member.refusal,
+		DropSecrets: func(used []bool) error { return dropSecrets(cfg.DataDir, p.journal, secrets, used) },
+		Hints:       p.hints, Registered: func(n uint64) {
 			if cause := p.hints.gossip.UpdateIncarnation(n); cause != nil {
 				log.Warn().Err(cause).Msg("new incarnation not announced by gossip")
 			}

@@ -40,7 +40,7 @@ cloudshare key backup makes once, replaces it when it was lost or stolen; keep t
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&k.dir, "data-dir", "", "the broker's data folder (required)")
-	cmd.AddCommand(k.showCommand(), k.backupCommand(), k.rotateCommand(), k.recoverCommand())
+	cmd.AddCommand(k.showCommand(), k.backupCommand(), k.rotateCommand(), k.rotatePayloadCommand(), k.recoverCommand())
 	return []*cobra.Command{cmd}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/clitest"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/payloadkey"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
@@ -214,4 +215,33 @@ func errorsOf(errs ...error) error {
 		}
 	}
 	return nil
+}
+
+// The next secret is written beside the one of now, once, for its owner alone.
+func TestRotatePayload(t *testing.T) {
+	dir := t.TempDir()
+	run := func() (int, string) {
+		code, _, msg := clitest.Run(t, Commands, "", "key", "rotate-payload", "--data-dir", dir)
+		return code, msg
+	}
+	if code, msg := run(); code != cli.ExitError || !strings.Contains(msg, "first start") {
+		t.Errorf("without a secret: exit %d, %s", code, msg)
+	}
+	if err := payloadkey.Write(filepath.Join(dir, config.SecretFile), [][32]byte{{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if code, msg := run(); code != cli.ExitOK || !strings.Contains(msg, "Restart the broker") {
+		t.Errorf("exit %d, %s", code, msg)
+	}
+	path := filepath.Join(dir, config.NextSecret)
+	list, err := payloadkey.Read(path) // which refuses what others may read
+	if err != nil || len(list) != 1 || list[0] == [32]byte{1} {
+		t.Errorf("%d secrets, %v", len(list), err)
+	}
+	if code, msg := run(); code != cli.ExitRefused || !strings.Contains(msg, "there already") {
+		t.Errorf("again: exit %d, %s", code, msg)
+	}
+	if again, err := payloadkey.Read(path); err != nil || again[0] != list[0] {
+		t.Errorf("it was written again: %v", err)
+	}
 }

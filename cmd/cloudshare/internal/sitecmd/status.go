@@ -19,6 +19,9 @@ func statusCommand(a *cli.App) *cobra.Command {
 		func(cmd *cobra.Command, c *client.Client) (wire.Status, error) { return c.Status(cmd.Context(), hash) },
 		func(w io.Writer, s wire.Status) {
 			cli.Row(w, "site", s.Site)
+			if s.ShutOut != "" {
+				cli.Row(w, "SHUT OUT", s.ShutOut)
+			}
 			cli.Row(w, "leader", s.Leader)
 			cli.Row(w, "term", s.Term)
 			cli.Row(w, "entry", s.Index)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/node/history"
 	"github.com/cloudshare/cloudshare/node/history/replay"
 )
 
@@ -18,7 +19,10 @@ func showReport(w io.Writer, r *replay.Report) {
 	cli.Row(w, "federation", r.Federation+", kept by "+r.KeptBy)
 	cli.Row(w, "entries", fmt.Sprintf("%d, from %d to %d", r.Entries, r.Begin.Entry+1, r.End.Entry))
 	for _, g := range r.Gaps {
-		cli.Row(w, "gap", fmt.Sprintf("of the entries behind %d up to %d nothing was kept but the state; %s", g.Behind, g.To, backed(&g)))
+		cli.Row(w, "gap", gap(&g))
+	}
+	for _, d := range r.Damaged {
+		cli.Row(w, "damaged", damage(&d))
 	}
 	cli.Row(w, "bundles", fmt.Sprintf("%d, with %s; not their sites' word, and refused: %d",
 		r.Bundles, cli.Plural(int64(r.Commands), "command"), r.Unsigned))
@@ -51,18 +55,48 @@ func showVerdict(w io.Writer, r *replay.Report) {
 	for i := range r.Dissent {
 		cli.Row(w, "DISSENT", &r.Dissent[i])
 	}
-	entry, fileSays := r.FilesWord()
 	switch {
 	case r.Difference != nil:
 		cli.Row(w, "DIFFERS", r.Difference)
 		fmt.Fprintln(w, "\nUp to there:")
-	case fileSays:
-		cli.Row(w, "NOT BACKED", fmt.Sprintf("nothing else differs, but the ledger behind entry %d is the file's word", entry))
 	case len(r.Dissent) > 0:
 		cli.Row(w, "else", "nothing differs from what others have signed")
+	case r.Verdict == replay.NotProven:
+		cli.Row(w, "NOT BACKED", notBacked(r))
 	default:
 		cli.Row(w, "all agrees", "nothing differs from what was signed")
 	}
+}
+
+// notBacked words what is missing where nothing differs, and what to do.
+func notBacked(r *replay.Report) string {
+	const later = "sites sign every 40 s; export again in some minutes"
+	if r.Cut {
+		return fmt.Sprintf("nothing differs up to entry %d, but some behind it are damaged, and no state stands behind those", r.End.Entry)
+	}
+	entry, _ := r.FilesWord()
+	if entry == 0 && len(r.Gaps) == 0 {
+		return "nothing differs, but no site has signed yet in which order these entries stand: " + later
+	}
+	return fmt.Sprintf("nothing differs, but the ledger behind entry %d is the file's word: nobody whose key is known has "+
+		"signed it; %s", entry, later)
+}
+
+// gap words what is missing.
+func gap(g *replay.Gap) string {
+	if g.Damaged {
+		return fmt.Sprintf("the entries behind %d up to %d are damaged, or no state leads to them; %s", g.Behind, g.To, backed(g))
+	}
+	return fmt.Sprintf("of the entries behind %d up to %d nothing was kept but the state; %s", g.Behind, g.To, backed(g))
+}
+
+// damage words a stretch that cannot be read, and what that costs.
+func damage(d *replay.Damage) string {
+	cost := "no entry is known to be missing"
+	if d.First != 0 {
+		cost = "missing: " + history.Range(d.First, d.Last)
+	}
+	return fmt.Sprintf("%s: bytes %d to %d; %s", d.File, d.From, d.To-1, cost)
 }
 
 // backed words who stands for the state behind a gap.

@@ -39,9 +39,12 @@ by another way (--key, as its ` + "`cloudshare members`" + ` shows it). One site
 --statements takes what was signed from another site's file, or from a file of evidence, and compares it, too. What else
 it does not prove stands at its end; see ` + "`cloudshare guide audit`" + `.
 
-Behind a gap the ledger is the file's word until sites have signed it by keys known before; the first line says so.
+Behind a gap the ledger is the file's word until sites have signed it by keys known before, and so is the state at the
+beginning until any have; the first line says so (NOT BACKED).
 
-Exit codes: 0 nothing differs, 1 something does, a site dissents, or it cannot be read, 2 usage.`,
+Exit codes: 0 proven: nothing differs, and sites have signed it; 6 something differs, or a site dissents; 7 not proven:
+nothing differs, but nobody whose key is known has signed what is given; 1 it cannot be gone through, 2 usage.
+With --output json the field verdict says the same: proven, differs, not-proven.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := verifyOptions(cmd.Context(), keys, statements)
 			if err != nil {
@@ -59,16 +62,27 @@ Exit codes: 0 nothing differs, 1 something does, a site dissents, or it cannot b
 				return err
 			}
 			r.Federation = uuid.UUID(config.ParseID(r.Federation)).String()
-			if err = a.Show(r, func(w io.Writer) { showReport(w, r) }); err != nil || r.Agrees() {
+			if err = a.Show(r, func(w io.Writer) { showReport(w, r) }); err != nil {
 				return err
 			}
-			return cli.WithExit(cli.ExitError, nil)
+			return verdictExit(r)
 		},
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&keys, "key", nil, "a site's key by another way, `SITE=KEY`; may be repeated")
 	f.StringArrayVar(&statements, "statements", nil, "compare also what was signed in this `FILE` of another site; may be repeated")
 	return cmd
+}
+
+// verdictExit returns the exit code of a report, which has been shown.
+func verdictExit(r *replay.Report) error {
+	switch r.Verdict {
+	case replay.Proven:
+		return nil
+	case replay.NotProven:
+		return cli.WithExit(cli.ExitNotProven, nil)
+	}
+	return cli.WithExit(cli.ExitDiffers, nil)
 }
 
 // verifyOptions reads what was given besides the file.

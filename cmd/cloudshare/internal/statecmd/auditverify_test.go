@@ -81,20 +81,20 @@ func TestAuditExportAndVerify(t *testing.T) {
 	}
 	for _, path := range []string{file, dir} {
 		code, out, msg = audit(t, "verify", path, "--key", "site-1="+key.String(), "--statements", file)
-		if code != cli.ExitOK || !strings.Contains(out, "nothing differs") || !strings.Contains(out, "Not proven by this:") {
+		if code != cli.ExitNotProven || !strings.HasPrefix(out, "NOT BACKED") || !strings.Contains(out, "Not proven by this:") {
 			t.Errorf("verify %s: exit %d, %s%s", path, code, out, msg)
 		}
 	}
 	other := identity.FromSeed([32]byte{2}).Public()
 	code, out, _ = audit(t, "verify", file, "--key", "site-1="+other.String(), "-o", "json")
 	var r replay.Report
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitError || r.Difference == nil ||
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitDiffers || r.Difference == nil ||
 		r.Difference.Kind != replay.Key {
 		t.Errorf("another key: exit %d, %v, %s", code, err, out)
 	}
 }
 
-// A changed file ends with 1 and names what differs; what cannot be read, or was typed wrongly, is told in one line.
+// A changed file ends with 6 and names what differs; what cannot be read, or was typed wrongly, is told in one line.
 func TestAuditVerifyRefuses(t *testing.T) {
 	dir, _ := keptBySite1(t)
 	file := filepath.Join(t.TempDir(), "fed.history")
@@ -108,7 +108,7 @@ func TestAuditVerifyRefuses(t *testing.T) {
 	if err = os.WriteFile(file, bytes.Replace(b, []byte("h:1"), []byte("x:1"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, _ := audit(t, "verify", file); code != cli.ExitError || !strings.Contains(out, "DIFFERS") {
+	if code, out, _ := audit(t, "verify", file); code != cli.ExitDiffers || !strings.Contains(out, "DIFFERS") {
 		t.Errorf("changed: exit %d, %s", code, out)
 	}
 	for want, args := range map[string][]string{
@@ -121,7 +121,7 @@ func TestAuditVerifyRefuses(t *testing.T) {
 		"no history":      {"verify", "auditverify_test.go"},
 	} {
 		code, _, msg := audit(t, args...)
-		if code == cli.ExitOK || !strings.Contains(msg, want) || strings.Count(msg, "\n") != 1 {
+		if code != cli.ExitError && code != cli.ExitUsage || !strings.Contains(msg, want) || strings.Count(msg, "\n") != 1 {
 			t.Errorf("%v: exit %d, %s", args, code, msg)
 		}
 	}
@@ -132,9 +132,12 @@ func TestVerdictOfAReport(t *testing.T) {
 	gap := replay.Gap{Behind: 40, To: 90}
 	signed := replay.Gap{Behind: 40, To: 90, SignedBy: []string{"site-1"}}
 	for want, r := range map[string]replay.Report{
-		"NOT BACKED": {Gaps: []replay.Gap{gap}},
-		"all agrees": {Gaps: []replay.Gap{signed}},
-		"DISSENT":    {Dissent: []replay.Difference{{Entry: 7, Site: "site-3", What: "site-3 has signed another state"}}},
+		"NOT BACKED": {Verdict: replay.NotProven, Gaps: []replay.Gap{gap}},
+		"all agrees": {Verdict: replay.Proven, Gaps: []replay.Gap{signed}, Signed: replay.Point{SignedBy: []string{"site-1"}}},
+		"DISSENT": {
+			Verdict: replay.Differs,
+			Dissent: []replay.Difference{{Entry: 7, Site: "site-3", What: "site-3 has signed another state"}},
+		},
 	} {
 		r.Signed.Entry, r.End.Entry = 95, 93
 		var b bytes.Buffer
@@ -143,8 +146,20 @@ func TestVerdictOfAReport(t *testing.T) {
 		if !strings.HasPrefix(first, want) || strings.Contains(b.String(), "not signed yet") {
 			t.Errorf("%s: %s", want, b.String())
 		}
-		if r.Agrees() != (want != "DISSENT") {
-			t.Errorf("%s: agrees %v", want, r.Agrees())
+	}
+}
+
+// A script learns by the exit code whether a history is proven: agreement, a difference, no proof, and a file that
+// cannot be gone through each have their own.
+func TestExitCodesOfAuditVerify(t *testing.T) {
+	for verdict, want := range map[string]int{
+		replay.Proven: cli.ExitOK, replay.Differs: cli.ExitDiffers, replay.NotProven: cli.ExitNotProven,
+	} {
+		if got := cli.CodeOf(verdictExit(&replay.Report{Verdict: verdict})); got != want {
+			t.Errorf("%s: exit %d, want %d", verdict, got, want)
 		}
+	}
+	if code, _, _ := audit(t, "verify", t.TempDir()); code != cli.ExitError {
+		t.Errorf("nothing to go through: exit %d", code)
 	}
 }

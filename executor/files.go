@@ -102,7 +102,7 @@ type OutputSink interface {
 // MaxSkipped bounds what an [OutputSink] hears of files that cannot travel.
 const MaxSkipped = 100
 
-// ErrOutputChanged: a file of an ended attempt changed while it was read.
+// ErrOutputChanged says that a file of an ended attempt changed while it was read.
 var ErrOutputChanged = errors.New("changed while it was collected")
 
 // MissingOutputError says that a task did not leave what it had to.

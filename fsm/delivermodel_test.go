@@ -257,7 +257,7 @@ func (o *deliveryOracle) leaves(
 		return
 	}
 	ok := is.State == want && !is.Delivering
-	switch want {
+	switch want { //nolint:exhaustive // the others are as they are said to be
 	case Running:
 		ok = is.Delivering && is.Token == was.Token && is.Attempt == was.Attempt && is.Output == was.Output &&
 			is.Measured == was.Measured

@@ -118,9 +118,9 @@ func hasMany(dir string) bool {
 	}
 	defer f.Close()
 	n := 0
-	for range watchdog.Names(f) {
-		if n++; n > mostMoved {
-			return true
+	for _, err = range watchdog.Names(f) {
+		if n++; err != nil || n > mostMoved {
+			return err == nil
 		}
 	}
 	return false

@@ -134,12 +134,6 @@ func (s *Segment) begun() (entry uint64, ok bool, err error) {
 	return 0, false, err
 }
 
-// exported reports whether it is a file for a third party.
-func (s *Segment) exported() bool {
-	r, err := s.Records()
-	return err == nil && r.Header.Whole
-}
-
 // Size returns the bytes of all segments.
 func (s *Source) Size() (n int64) {
 	for i := range s.Segments {

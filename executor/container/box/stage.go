@@ -94,10 +94,10 @@ func openUp(dir string) {
 		if err != nil {
 			return nil //nolint:nilerr // the rest is opened up
 		}
-		switch e.Type() {
-		case fs.ModeDir: // called before it is read
+		switch {
+		case e.IsDir(): // called before it is read
 			_ = os.Chmod(path, 0o777)
-		case 0:
+		case e.Type().IsRegular():
 			if st, err := os.Lstat(path); err == nil && st.Mode()&0o444 != 0o444 {
 				_ = os.Chmod(path, st.Mode()&0o777|0o444)
 			}

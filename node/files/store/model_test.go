@@ -7,7 +7,9 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,10 +51,11 @@ type model struct {
 // TestStoreAgainstModel: whatever is put, filled, read, pinned and collected, with crashes between, is there and goes
 // as plain maps say.
 func TestStoreAgainstModel(t *testing.T) {
-	root := t.TempDir()
+	root, plays := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(root, "")
-		if err != nil {
+		plays++
+		dir := filepath.Join(root, strconv.Itoa(plays))
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			rt.Fatal(err)
 		}
 		limits := limitsOf(Limit{modelMax, modelKeep}, Limit{modelMax, 0}, Limit{modelMax, modelKeep})

@@ -71,6 +71,13 @@ func (h *fakeHandler) end(id executor.ID, r executor.Result) {
 	h.events <- executor.Event{ID: id, Ended: &r}
 }
 
+// task returns what an attempt runs.
+func (h *fakeHandler) task(id executor.ID) executor.Task {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.states[id].Task
+}
+
 func (h *fakeHandler) Name() string   { return "fake" }
 func (h *fakeHandler) Status() string { return "runs nothing" }
 

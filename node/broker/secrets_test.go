@@ -46,7 +46,7 @@ func TestReplacedSecretServesOpenJobs(t *testing.T) {
 	}
 	b.handler.end(id, executor.Result{Started: time.Now(), Run: time.Second})
 	second := <-b.handler.started // for which site-2 has to ask the broker of now
-	if got := b.handler.states[second].Task; second.Job != waits.String() || got.Command[0] != "secret" {
+	if got := b.handler.task(second); second.Job != waits.String() || got.Command[0] != "secret" {
 		t.Fatalf("site-2 runs %+v", got)
 	}
 	next := a.accept(t, `{"name":"new","command":["secret"],`+only+`}`).ID

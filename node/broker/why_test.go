@@ -21,6 +21,8 @@ func TestWhyAtAnyBroker(t *testing.T) {
 	sites := startSites(t, 1, 1)
 	a, b := sites[0], sites[1]
 	home := a.accept(t, `{"command":["sleep"]}`)
+	// Else site-1 may get a task of the bag before the state knows that its core is taken, and declines it.
+	a.await(t, func(s *fsm.State) bool { v, _ := s.Site("site-1"); return v.Home.MilliCPU == 1000 })
 	bag := a.accept(t, `{"command":["sleep"],"count":5}`)
 	a.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return j.Counts[fsm.Queued] == 4 })
 	b.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return j.Counts[fsm.Queued] == 4 })

@@ -106,7 +106,7 @@ func expel(a, b, c *operator) {
 	b.types("cloudshare approve lab-c", `ban lab-c\) has passed`)
 	a.sees("cloudshare sites", `lab-c +lost`)
 	b.sees("cloudshare members", `lab-c .* expelled`, `What 2 of lab-a, lab-b agree to is decided`)
-	c.sees("cat broker.log", `the other members do not talk to this site`, `banned from the federation.*ask .*the electors`)
+	c.sees("cat broker.log", `the other members do not talk to this site`, `banned from the federation.*by motion [0-9]+: ask them`)
 }
 
 // takeBack has them let it in again, with its vote: its broker, which still runs, comes back by itself.

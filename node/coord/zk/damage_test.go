@@ -426,14 +426,7 @@ func TestPartsDeleted(t *testing.T) {
 	if _, err := a.l.c.write(patience(t), a.l.c.remove(tree.PartsPath)); err != nil {
 		t.Fatal(err)
 	}
-	jobs := []command.JobSpec{{
-		Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
-		Payload: make([]byte, 64<<10),
-	}}
-	for n := uint64(2); len(jobs) < 12; n++ {
-		jobs = append(jobs, jobs[0])
-		jobs[n-1].Num = n
-	}
+	jobs := longJobs(12, 1)
 	_, _ = a.l.Propose(patience(t), command.Command{
 		ID:   command.ID{Site: "a", Incarnation: a.inc, Seq: 1},
 		Body: &command.Submit{Jobs: jobs},

@@ -93,16 +93,8 @@ func TestInspectWhileTrimmed(t *testing.T) {
 	}()
 	end := sync.OnceFunc(func() { close(stop); <-looked })
 	defer end()
-	job := command.JobSpec{
-		Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
-		Payload: make([]byte, 64<<10),
-	}
 	for i := range uint64(16) { // more would take the servers' heap
-		jobs := make([]command.JobSpec, 10) // an entry in parts
-		for k := range jobs {
-			jobs[k] = job
-			jobs[k].Num = 10*i + uint64(k) + 1
-		}
+		jobs := longJobs(10, 10*i+1) // an entry in parts
 		cmd := command.Command{
 			ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i,
 			Body: &command.Submit{Jobs: jobs},

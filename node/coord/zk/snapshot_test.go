@@ -3,6 +3,7 @@
 package zk
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -300,13 +301,7 @@ func TestPartsTrimmedUnderReader(t *testing.T) {
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	all := c.open(t, "a")
-	jobs := make([]command.JobSpec, 16)
-	for i := range jobs {
-		jobs[i] = command.JobSpec{
-			Num: uint64(i + 1), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
-			Payload: make([]byte, 64<<10),
-		}
-	}
+	jobs := longJobs(16, 1)
 	cmd := command.Command{ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: 1}, Body: &command.Submit{Jobs: jobs}}
 	if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
 		t.Fatal(err)
@@ -326,4 +321,17 @@ func TestPartsTrimmedUnderReader(t *testing.T) {
 	if late.m.Restored() == 0 {
 		t.Error("it read the entry all the same")
 	}
+}
+
+// longJobs returns n jobs, the first of that number, that take an entry in parts: no payload is like the one before,
+// since equal ones stand in an entry once.
+func longJobs(n int, first uint64) []command.JobSpec {
+	jobs := make([]command.JobSpec, n)
+	for i := range jobs {
+		jobs[i] = command.JobSpec{
+			Num: first + uint64(i), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+			Payload: bytes.Repeat([]byte{byte(i)}, 64<<10),
+		}
+	}
+	return jobs
 }

@@ -24,6 +24,7 @@ import (
 type Archive interface {
 	Report(ctx context.Context, q archive.Query, by string) (*archive.Report, error)
 	Export(ctx context.Context, q archive.Query, format string, w io.Writer) error
+	Usage(ctx context.Context, q archive.Query) (*archive.Usage, error)
 }
 
 var _ Archive = (*archive.Archive)(nil)
@@ -69,6 +70,12 @@ func (p *reports) register() {
 		Parameters:  append([]*huma.Param{rest.QueryParam("format", huma.TypeString, "ndjson (default), csv or swf")}, period...),
 		Responses:   p.api.Responses(http.StatusOK, wire.TypeNDJSON, p.api.Schema(archive.Line{}), 400, 404, 422, 429),
 	}, p.export)
+	p.api.Handle(huma.Operation{
+		OperationID: "job-usage", Method: http.MethodGet, Path: "/v1/jobs/{id}/usage", Summary: "What a job's attempts have used",
+		Description: "Processor time and memory beside what was taken of machines, of the attempts that have ended, as the sites measured them that ran them. Of the asked broker's archive: all attempts of its site's jobs, of others' those that ran there. A job of which there is nothing has zeros.",
+		Parameters:  []*huma.Param{rest.IDParam()},
+		Responses:   p.api.Responses(http.StatusOK, wire.TypeJSON, p.api.Schema(wire.JobUsage{}), 404, 429),
+	}, p.usage)
 }
 
 func (p *reports) report(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
@@ -219,15 +226,19 @@ func coreHours(coreMs int64) float64 { return float64(coreMs) / (1000 * 3600 * 1
 func reportOf(r *archive.Report) wire.Report {
 	out := wire.Report{
 		Site: r.Site, Scope: string(r.Scope), By: r.By, First: form.Moment(r.First), Last: form.Moment(r.Last),
-		Rows: make([]wire.ReportRow, 0, len(r.Rows)), Total: reportRowOf(&r.Total),
-		Gaps: make([]wire.ReportGap, 0, len(r.Gaps)),
+		Rows: make([]wire.ReportRow, 0, len(r.Rows)), Total: reportRowOf(&r.Total), Gaps: gapsOf(r.Gaps),
 	}
 	for i := range r.Rows {
 		out.Rows = append(out.Rows, reportRowOf(&r.Rows[i]))
 	}
-	for i := range r.Gaps {
-		g := &r.Gaps[i]
-		out.Gaps = append(out.Gaps, wire.ReportGap{
+	return out
+}
+
+func gapsOf(gaps []archive.Gap) []wire.ReportGap {
+	out := make([]wire.ReportGap, 0, len(gaps))
+	for i := range gaps {
+		g := &gaps[i]
+		out = append(out, wire.ReportGap{
 			FromEntry: g.From, ToEntry: g.To, Since: form.Moment(g.Since),
 			Until: form.Moment(g.Until), Reason: g.Reason,
 		})

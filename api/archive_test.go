@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/archive"
 )
 
@@ -52,6 +53,20 @@ func (f *fakeArchive) Export(_ context.Context, q archive.Query, format string, 
 	return f.err
 }
 
+func (f *fakeArchive) Usage(_ context.Context, q archive.Query) (*archive.Usage, error) {
+	f.query = q
+	if q.Job.Num == 2 {
+		return &archive.Usage{}, f.err
+	}
+	return &archive.Usage{
+		Name: "render", Attempts: 3, Tasks: 2, First: time.UnixMilli(1_000_000), Last: time.UnixMilli(2_000_000),
+		CoreMs: 7_200_000_000, TimedCoreMs: 3_600_000_000, UserMs: 2_700_000, SystemMs: 180_000,
+		MemMiB: 1024, PeakBytes: 512 << 20, MeanPeak: 256 << 20,
+		Sources: map[command.MeasureSource]uint64{command.MeasuredCgroup: 2, command.MeasuredUnknown: 1},
+		Gaps:    []archive.Gap{{From: 3, To: 9, Until: time.UnixMilli(2_000_000), Reason: "away"}},
+	}, f.err
+}
+
 func TestArchiveAnswers(t *testing.T) {
 	f := &fakeArchive{}
 	s := New(Config{Archive: f}, newFake("site-1"), prometheus.NewRegistry(), zerolog.Nop())
@@ -64,7 +79,7 @@ func TestArchiveAnswers(t *testing.T) {
 		"/v1/report", "/v1/report?by=label%3Ateam&since=7d&until=2026-01-31&site=site-2&label=a%3Db",
 		"/v1/archive", "/v1/archive?format=csv&since=2026-01-31T12:00:00Z", "/v1/archive?format=swf", "/v1/archive?format=xml",
 		"/v1/report?since=yesterday", "/v1/report?until=-3h", "/v1/report?since=99999999999999999999d", "/v1/report?site=Bad+One", "/v1/report?label=x",
-		"/v1/report?color=red", "/v1/report?by=site&by=day",
+		"/v1/report?color=red", "/v1/report?by=site&by=day", "/v1/jobs/site-1.1/usage", "/v1/jobs/site-1.2/usage", "/v1/jobs/1/usage",
 	} {
 		show(target)
 	}

@@ -95,6 +95,13 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			EndedMs: rapid.Int64().Draw(t, "endedms"), ChargedMs: rapid.Int64().Draw(t, "charged"),
 			Index: rapid.Uint64().Draw(t, "index"), Reason: text.Draw(t, "reason"),
 		}
+		if rapid.Bool().Draw(t, "measured") {
+			want.Measured = command.Measured{
+				PeakBytes: rapid.Int64().Draw(t, "peak"), UserMs: rapid.Int64().Draw(t, "user"),
+				SystemMs: rapid.Int64().Draw(t, "system"), InBytes: rapid.Int64().Draw(t, "in"),
+				OutBytes: rapid.Int64().Draw(t, "out"), Source: command.MeasureSource(rapid.Byte().Draw(t, "source")),
+			}
+		}
 		record := appendAttempt(nil, &want)
 		var got Attempt
 		if err := readAttempt(record[1:], &got); err != nil || !reflect.DeepEqual(got, want) {

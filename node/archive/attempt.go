@@ -34,8 +34,10 @@ type Attempt struct {
 	EndedMs int64
 	// ChargedMs is the run that the ledger charged; at home, will charge.
 	ChargedMs int64
-	Index     uint64 // entry that told of the end; at home, the last one before
-	Reason    string
+	// Measured is what it used, as its site told.
+	Measured command.Measured
+	Index    uint64 // entry that told of the end; at home, the last one before
+	Reason   string
 }
 
 // Owner returns the site whose user submitted the job.

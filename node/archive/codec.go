@@ -17,10 +17,11 @@ import (
 // kind; an unknown kind is passed over.
 const (
 	kindHead    = 1
-	kindAttempt = 2
 	kindGap     = 3
 	kindPlace   = 4
 	kindSeen    = 5
+	kindAttempt = 6 // 2 had no Measured
+	lastKind    = kindAttempt
 )
 
 // Bounds of what is read back.
@@ -94,6 +95,7 @@ func appendGap(b []byte, g *Gap) []byte {
 const (
 	flagFinal = 1 << iota
 	flagHome
+	flagMeasured
 )
 
 func appendAttempt(b []byte, a *Attempt) []byte {
@@ -103,6 +105,9 @@ func appendAttempt(b []byte, a *Attempt) []byte {
 	}
 	if a.Home {
 		flags |= flagHome
+	}
+	if !a.Measured.IsZero() {
+		flags |= flagMeasured
 	}
 	b = append(b, kindAttempt, flags, byte(a.Outcome))
 	b = binary.AppendUvarint(appendText(b, a.Job.Site), a.Job.Num)
@@ -125,7 +130,17 @@ func appendAttempt(b []byte, a *Attempt) []byte {
 	for _, k := range keys {
 		b = appendText(appendText(b, k), a.Labels[k])
 	}
+	if flags&flagMeasured != 0 {
+		b = appendMeasured(b, &a.Measured)
+	}
 	return b
+}
+
+func appendMeasured(b []byte, m *command.Measured) []byte {
+	for _, v := range [...]int64{m.PeakBytes, m.UserMs, m.SystemMs, m.InBytes, m.OutBytes} {
+		b = binary.AppendVarint(b, v)
+	}
+	return append(b, byte(m.Source))
 }
 
 // appendBefore writes how long before the end it was, plus 1 from 0 on; 0 is the
@@ -274,6 +289,12 @@ func readAttempt(b []byte, a *Attempt) error {
 		}
 		k := r.text()
 		a.Labels[k] = r.text()
+	}
+	if flags&flagMeasured != 0 {
+		a.Measured = command.Measured{
+			PeakBytes: r.int(), UserMs: r.int(), SystemMs: r.int(), InBytes: r.int(), OutBytes: r.int(),
+			Source: command.MeasureSource(r.byte()),
+		}
 	}
 	return r.done()
 }

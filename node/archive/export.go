@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Formats of an export.
@@ -81,6 +83,10 @@ type Line struct {
 	EndedMs   *int64            `json:"ended_ms"`
 	WaitMs    *int64            `json:"wait_ms" doc:"from the queue to the start"`
 	ChargedMs int64             `json:"charged_ms" doc:"run that the ledger charged"`
+	PeakBytes *int64            `json:"peak_memory_bytes" doc:"greatest memory, as its site measured it; null = not known, as the three below"`
+	UserMs    *int64            `json:"cpu_user_ms" doc:"processor time in its own code"`
+	SystemMs  *int64            `json:"cpu_system_ms" doc:"processor time in the kernel for it"`
+	Measured  string            `json:"measured_by" doc:"unknown, cgroup (all of it), rusage (processes that were waited for; of memory the largest one), container-engine or kubernetes"`
 	Entry     uint64            `json:"entry" doc:"of the log, that told of its end"`
 }
 
@@ -103,7 +109,17 @@ func LineOf(t *Attempt) Line {
 	if wait, ok := t.Wait(); ok {
 		l.WaitMs = known(wait.Milliseconds())
 	}
+	l.measured(&t.Measured)
 	return l
+}
+
+func (l *Line) measured(m *command.Measured) {
+	if l.Measured = m.Source.String(); m.PeakBytes > 0 {
+		l.PeakBytes = &m.PeakBytes
+	}
+	if m.UserMs > 0 || m.SystemMs > 0 {
+		l.UserMs, l.SystemMs = &m.UserMs, &m.SystemMs
+	}
 }
 
 // cores writes milli-cores as cores.
@@ -166,7 +182,8 @@ func exported(errs ...error) error {
 var columns = []string{
 	"job", "name", "labels", "task", "count", "attempt", "token", "owner", "site", "machine", "home", "outcome", "final",
 	"exit_code", "signal", "reason", "cpu", "memory_mib", "gpu", "submitted", "queued", "assigned", "started", "ended",
-	"queued_ms", "assigned_ms", "started_ms", "ended_ms", "wait_ms", "charged_ms", "entry",
+	"queued_ms", "assigned_ms", "started_ms", "ended_ms", "wait_ms", "charged_ms",
+	"peak_memory_bytes", "cpu_user_ms", "cpu_system_ms", "measured_by", "entry",
 }
 
 func (a *Archive) exportCSV(ctx context.Context, q Query, w io.Writer) error {
@@ -203,7 +220,8 @@ func (l *Line) row() []string {
 		fmt.Sprint(l.GPU),
 		day(l.Submitted), day(l.Queued), day(l.Assigned), day(l.Started), day(l.Ended),
 		whole(l.QueuedMs), whole(l.AssignMs), whole(l.StartedMs), whole(l.EndedMs), whole(l.WaitMs),
-		fmt.Sprint(l.ChargedMs), fmt.Sprint(l.Entry),
+		fmt.Sprint(l.ChargedMs), whole(l.PeakBytes), whole(l.UserMs), whole(l.SystemMs), l.Measured,
+		fmt.Sprint(l.Entry),
 	}
 }
 

@@ -140,7 +140,7 @@ func (w *walker) find(from int64) (int64, error) {
 // whole reports whether a frame lies at a place of which b holds the first bytes.
 func (w *walker) whole(b []byte, at int64) (bool, error) {
 	n, kind := int64(binary.LittleEndian.Uint32(b)), b[frameHead]
-	if n == 0 || n > maxRecord || n > w.limit-at-frameHead || kind < kindHead || kind > kindSeen || n > w.left {
+	if n == 0 || n > maxRecord || n > w.limit-at-frameHead || kind < kindHead || kind > lastKind || n > w.left {
 		return false, nil
 	}
 	w.left -= n

@@ -147,7 +147,7 @@ func attemptOf(e *node.Event) Attempt {
 		Job: e.Job, Task: e.Task, Count: max(1, e.Count), Number: e.Attempt, Token: e.Token, Site: e.Site,
 		Machine:  e.Machine,
 		ExitCode: e.ExitCode, Signal: e.Signal, Need: e.Need, EndedMs: e.Time, ChargedMs: e.RunMs,
-		Index: e.ID.Entry, Reason: e.Reason, Home: e.ID.Home > 0,
+		Index: e.ID.Entry, Reason: e.Reason, Home: e.ID.Home > 0, Measured: e.Measured,
 	}
 	a.Queued, a.Assigned, a.Started = dateOf(e, e.QueuedMs), dateOf(e, e.AssignedMs), dateOf(e, e.StartedMs)
 	return a

@@ -15,6 +15,7 @@ import (
 type Query struct {
 	Since, Until time.Time // by the end: at or after, before
 	Site         string    // owner or executor
+	Job          command.JobID
 	Labels       map[string]string
 	// Visible reports whether a job's attempts may be read; nil = all.
 	Visible func(command.JobID) bool
@@ -29,6 +30,9 @@ func (q *Query) selects(a *Attempt) bool {
 		return false
 	}
 	if q.Site != "" && q.Site != a.Owner() && q.Site != a.Site {
+		return false
+	}
+	if q.Job.Num != 0 && q.Job != a.Job {
 		return false
 	}
 	if q.Visible != nil && !q.Visible(a.Job) {

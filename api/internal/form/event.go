@@ -33,6 +33,11 @@ func Event(e *node.Event) wire.Event {
 		out.WaitMs = &wait
 	}
 	out.ExitCode, out.Signal = exitOf(e)
+	if m := &e.Measured; !m.IsZero() {
+		out.Usage = &wire.AttemptUsage{
+			PeakBytes: m.PeakBytes, UserMs: m.UserMs, SystemMs: m.SystemMs, Source: m.Source.String(),
+		}
+	}
 	return out
 }
 

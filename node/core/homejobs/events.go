@@ -37,6 +37,9 @@ func (b *Book) emitTaskEvent(num uint64, task uint32) {
 		e.ExitCode, e.Signal = int32(t.ExitCode), int32(t.Signal)
 	}
 	e.RunMs, t.runMs = t.runMs, 0 // what the ledger is told, of a failure too
+	if t.measured != nil {
+		e.Measured, t.measured = *t.measured, nil
+	}
 	b.told = append(b.told, e)
 }
 

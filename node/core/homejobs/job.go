@@ -23,6 +23,8 @@ type Task struct {
 	EndedMs   int64 `json:"ended_ms,omitempty"`
 	// runMs is the run of the attempt that has just ended, until it is told.
 	runMs int64
+	// measured is what that attempt used, nil = nobody knows.
+	measured *command.Measured
 	// counted is the state that the job's counts have.
 	counted fsm.TaskState
 	// orphaned: its last attempt was.

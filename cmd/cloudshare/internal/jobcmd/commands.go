@@ -15,7 +15,8 @@ func Commands(a *cli.App) []*cobra.Command {
 		submitCommand(a), runCommand(a), logsCommand(a), cancelCommand(a), waitCommand(a),
 		rerunCommand(a),
 	}
-	for _, show := range []*cobra.Command{jobsCommand(a), jobCommand(a), tasksCommand(a), whyCommand(a)} {
+	shows := []*cobra.Command{jobsCommand(a), jobCommand(a), tasksCommand(a), whyCommand(a), usageCommand(a)}
+	for _, show := range shows {
 		commands = append(commands, a.Watchable(a.Readable(show)))
 	}
 	return commands

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -10,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxName is how long one name of a path may be, in bytes: file systems have no longer ones.
-const maxName = 255
+// MaxName is how long one name of a path may be, in bytes: file systems have no longer ones.
+const MaxName = 255
 
 // CheckPath says what is wrong with the path of a file that a task is to find: it is
 // relative to the work folder (or absolute, if that is allowed), has no empty name, "." or
@@ -42,8 +43,8 @@ func checkNames(p string) error {
 		switch {
 		case name == "" || name == "." || name == "..":
 			return fmt.Errorf("path %q holds an empty name, \".\" or \"..\": write it without", shorten(p))
-		case len(name) > maxName:
-			return fmt.Errorf("path %q holds a name of more than %d bytes", shorten(p), maxName)
+		case len(name) > MaxName:
+			return fmt.Errorf("path %q holds a name of more than %d bytes", shorten(p), MaxName)
 		}
 	}
 	return nil
@@ -71,28 +72,47 @@ func CheckFiles(files []File, absolute bool) error {
 		}
 		paths[i] = f.Path
 	}
-	// A folder's files follow it, but for names with bytes below the slash.
-	slices.SortFunc(paths, func(a, b string) int { return slices.CompareFunc([]byte(a), []byte(b), compareInPath) })
+	slices.SortFunc(paths, ComparePaths)
 	for i, p := range paths[min(1, len(paths)):] {
-		switch before := paths[i]; {
-		case p == before:
-			return fmt.Errorf("two files have the path %q", shorten(p))
-		case strings.HasPrefix(p, before) && p[len(before)] == '/':
-			return fmt.Errorf("%q is a file, and a folder by %q: rename one", shorten(before), shorten(p))
+		if err := CheckApart(paths[i], p); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// compareInPath orders bytes of paths with the slash first.
-func compareInPath(a, b byte) int {
-	rank := func(c byte) int {
-		if c == '/' {
-			return -1
-		}
-		return int(c)
+// CheckApart says what is wrong if files are to stand at a path and at the one that follows it in the order of
+// [ComparePaths].
+func CheckApart(path, next string) error {
+	rest, below := strings.CutPrefix(next, path)
+	switch {
+	case !below || rest != "" && rest[0] != '/':
+		return nil
+	case rest == "":
+		return fmt.Errorf("two files have the path %q", shorten(path))
 	}
-	return rank(a) - rank(b)
+	return fmt.Errorf("%q is a file, and a folder by %q: rename one", shorten(path), shorten(next))
+}
+
+// ComparePaths orders paths name by name, each by its bytes. So what is below a folder follows it at once, and nothing
+// stands between.
+func ComparePaths(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return cmp.Compare(rank(a, n), rank(b, n))
+}
+
+// rank returns the place of a path's n-th byte in the order: its end, a slash, any other byte.
+func rank(path string, n int) int {
+	switch {
+	case n == len(path):
+		return 0
+	case path[n] == '/':
+		return 1
+	}
+	return int(path[n]) + 2
 }
 
 // Glob is a pattern of files that a task leaves.

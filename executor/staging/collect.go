@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -47,7 +46,7 @@ func Collect(ctx context.Context, dir string, want executor.Outputs, owner int, 
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(c.found, func(a, b found) int { return strings.Compare(byNames(a.path), byNames(b.path)) })
+	slices.SortFunc(c.found, func(a, b found) int { return executor.ComparePaths(a.path, b.path) })
 	for i := range c.found {
 		if err = c.send(&c.found[i]); err != nil {
 			return err
@@ -55,10 +54,6 @@ func Collect(ctx context.Context, dir string, want executor.Outputs, owner int, 
 	}
 	return nil
 }
-
-// byNames makes texts that are in the order of paths name by name, in which what is below a folder stands together: a
-// name has no control character.
-func byNames(path string) string { return strings.ReplaceAll(path, "/", "\x00") }
 
 // collector is one collection.
 type collector struct {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/files"
 )
 
 const (
 	// PieceBytes is the length of a blob's pieces; the last one may be shorter.
-	PieceBytes = 8 << 20
+	PieceBytes = files.PieceBytes
 	// MaxBlobBytes bounds the size of a blob.
-	MaxBlobBytes = 1 << 40
+	MaxBlobBytes = files.MaxFile
 	// chunkBytes is how much a frame of an answer carries; the last one of a part may carry less.
 	chunkBytes = 256 << 10
 	maxParts   = 256 // of a request

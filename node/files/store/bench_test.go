@@ -130,7 +130,7 @@ func fillBench(r *rig, at Place, name files.Blob, content []byte) error {
 		return err
 	}
 	for _, i := range p.Missing() {
-		if err = p.WritePiece(i, content[i*PieceSize:(i+1)*PieceSize]); err != nil {
+		if err = p.WritePiece(i, content[i*files.PieceBytes:(i+1)*files.PieceBytes]); err != nil {
 			return err
 		}
 	}

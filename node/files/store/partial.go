@@ -13,9 +13,6 @@ import (
 	"github.com/cloudshare/cloudshare/node/files"
 )
 
-// PieceSize is how many bytes each piece of a partial blob has but the last.
-const PieceSize = 8 << 20
-
 const (
 	// unsyncedMax is how many pieces may be written between two syncs: what a crash of the machine costs.
 	unsyncedMax = 8

@@ -94,7 +94,7 @@ func TestPartialInAnyOrder(t *testing.T) {
 // TestRealPieces has pieces of the size that transfers have.
 func TestRealPieces(t *testing.T) {
 	r := testRig(t)
-	content := text("x", 2*PieceSize+5)
+	content := text("x", 2*files.PieceBytes+5)
 	p := r.begin(own, content)
 	r.write(p, content, 2, 1)
 	if err := p.Close(); err != nil {
@@ -111,7 +111,7 @@ func TestRealPieces(t *testing.T) {
 
 func TestSmallPartials(t *testing.T) {
 	r := testRig(t)
-	for _, content := range []string{"", "x", text("x", PieceSize)} {
+	for _, content := range []string{"", "x", text("x", files.PieceBytes)} {
 		r.fill(own, content)
 		r.want(own, content)
 	}

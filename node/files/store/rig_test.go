@@ -51,7 +51,7 @@ type rig struct {
 	clock time.Time
 	opts  Options
 	fault func(point) error
-	piece int64 // bytes; 0: PieceSize
+	piece int64 // bytes; 0: files.PieceBytes
 	boot  string
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/files"
 )
 
 // Options of a store.
@@ -42,7 +44,7 @@ type Store struct {
 	limits  [spaces]Limit
 	open    chan struct{} // has one for each file that is open
 	counter atomic.Uint64 // of files in newFolder
-	piece   int64         // PieceSize; tests have smaller ones
+	piece   int64         // files.PieceBytes; tests have smaller ones
 
 	mu     sync.Mutex // held over memory only, never over a file
 	closed bool
@@ -65,7 +67,7 @@ func open(o Options, m machine) (*Store, error) {
 	if o.MaxOpen == 0 {
 		o.MaxOpen = 256
 	}
-	s := &Store{now: o.Now, open: make(chan struct{}, o.MaxOpen), piece: PieceSize, index: newIndex()}
+	s := &Store{now: o.Now, open: make(chan struct{}, o.MaxOpen), piece: files.PieceBytes, index: newIndex()}
 	s.limits = [spaces]Limit{Own: o.Limits.Own, Cache: o.Limits.Cache, Outgoing: o.Limits.Outgoing}
 	dir, err := filepath.Abs(o.Dir)
 	if err == nil {

@@ -75,8 +75,7 @@ func (h *Handler) adoptOne(name string) error {
 	close(w.cleaned)
 	if end.Forgotten {
 		if w.IsKept() {
-			h.life.Add(1)
-			go h.dropFiles(w)
+			h.life.Go(func() { h.dropFiles(w) })
 		}
 		h.attempts.Keep(w)
 	}

@@ -321,9 +321,13 @@ func (h *Handler) clean(w *work) {
 	if err := watchdog.RemoveTree(filepath.Join(w.dir, box.Inputs)); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its files cannot be removed")
 	}
-	if h.isKept(w) {
-		return
+	if !h.isKept(w) {
+		h.removeWork(w)
 	}
+}
+
+// removeWork removes an attempt's working directory.
+func (h *Handler) removeWork(w *work) {
 	if err := watchdog.RemoveTree(box.WorkOf(w.dir)); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its working directory cannot be removed: files of another user? remove it as root")
 	}

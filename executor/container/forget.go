@@ -41,8 +41,7 @@ func (h *Handler) Forget(_ context.Context, id executor.ID) error {
 	return h.attempts.Forget(id, func(w *work) error {
 		err := writeEnd(w, ended{*w.Ended, true})
 		if err == nil && w.IsKept() {
-			h.life.Add(1)
-			go h.dropFiles(w)
+			h.life.Go(func() { h.dropFiles(w) })
 		}
 		return err
 	})

@@ -15,7 +15,6 @@ import (
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 	"github.com/cloudshare/cloudshare/executor/staging"
-	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // openRights are those on files of which nobody knows yet whose they will be: the image's
@@ -116,13 +115,10 @@ func (h *Handler) Collect(ctx context.Context, id executor.ID, want executor.Out
 
 // dropFiles removes the files of a forgotten attempt, once nothing is done about it any more.
 func (h *Handler) dropFiles(w *work) {
-	defer h.life.Done()
 	select {
 	case <-w.isCleaned():
 	case <-h.attempts.Quit:
 		return // when it is adopted
 	}
-	if err := watchdog.RemoveTree(box.WorkOf(w.dir)); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its working directory cannot be removed: files of another user? remove it as root")
-	}
+	h.removeWork(w)
 }

@@ -3,8 +3,6 @@ package local
 import (
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -73,10 +71,7 @@ func (g *group) used() (u watchdog.GroupUsage) {
 	text := make([]byte, 32)
 	n, err := unix.Pread(int(m.peak.Fd()), text, 0)
 	if err == nil {
-		bytes, perr := strconv.ParseInt(strings.TrimSpace(string(text[:n])), 10, 64)
-		if perr == nil && bytes > 0 {
-			u.PeakMemory, u.MemoryFrom = bytes, executor.UsageCgroup
-		}
+		u.SetPeak(text[:n])
 		_, err = m.peak.WriteAt([]byte("0"), 0)
 	}
 	if err != nil {

@@ -12,6 +12,14 @@ import (
 // GroupUsage is what a cgroup has counted of an attempt.
 type GroupUsage executor.Usage
 
+// SetPeak takes the highest memory from what a cgroup's file of it holds; what is no number says nothing.
+func (g *GroupUsage) SetPeak(text []byte) {
+	bytes, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err == nil && bytes > 0 {
+		g.PeakMemory, g.MemoryFrom = bytes, executor.UsageCgroup
+	}
+}
+
 // or returns it with what it does not know from reaped.
 func (g GroupUsage) or(reaped executor.Usage) executor.Usage {
 	u := reaped

@@ -20,6 +20,16 @@ type Contents struct {
 	Gossip      GossipKey
 }
 
+// Expulsion returns the motion by which a site was expelled last, nil if none is kept.
+func (c *Contents) Expulsion(site string) *Motion {
+	for _, m := range slices.Backward(c.Motions) {
+		if m.Kind == command.MotionBan && m.Site == site && m.State == Passed {
+			return m
+		}
+	}
+	return nil
+}
+
 // Contents returns a copy that stays as it is.
 func (r *Roster) Contents() Contents {
 	return Contents{

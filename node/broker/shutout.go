@@ -3,12 +3,9 @@ package broker
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/cloudshare/cloudshare/fsm"
-	"github.com/cloudshare/cloudshare/fsm/command"
-	"github.com/cloudshare/cloudshare/fsm/roster"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -32,19 +29,18 @@ func shutOut(s *fsm.State, site string, signs [16]byte) string {
 
 // byMotion names the motion that expelled a site, if it is still kept.
 func byMotion(s *fsm.State, site string) string {
-	list := s.Roster().Motions
-	for _, m := range slices.Backward(list) {
-		if m.Kind == command.MotionBan && m.Site == site && m.State == roster.Passed {
-			var votes []string
-			for _, v := range m.Votes {
-				if v.Yes {
-					votes = append(votes, v.Site)
-				}
-			}
-			return fmt.Sprintf(" by motion %d, of %s; for it: %s", m.Number, m.By, strings.Join(votes, " "))
+	kept := s.Roster()
+	m := kept.Expulsion(site)
+	if m == nil {
+		return ""
+	}
+	var votes []string
+	for _, v := range m.Votes {
+		if v.Yes {
+			votes = append(votes, v.Site)
 		}
 	}
-	return ""
+	return fmt.Sprintf(" by motion %d, of %s; for it: %s", m.Number, m.By, strings.Join(votes, " "))
 }
 
 // byState is shutOut of the state of now.

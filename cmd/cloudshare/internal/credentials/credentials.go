@@ -56,23 +56,16 @@ func Of(dataDir string) (*Credentials, error) {
 func RosterOf(federation [16]byte, changed uint64, c roster.Contents) truststore.Roster {
 	r := truststore.Roster{Federation: federation, Index: changed, Members: make([]truststore.Entry, 0, len(c.Members))}
 	for _, m := range c.Members {
-		r.Members = append(r.Members, truststore.Entry{
+		e := truststore.Entry{
 			Site: m.Site, Key: identity.Public(m.Key), Elector: m.Elector, Banned: m.Banned,
-			Motion:   expelledBy(&c, m),
 			Deciding: m.Deciding(command.EpochOf(changed)),
-		})
+		}
+		if by := c.Expulsion(m.Site); m.Banned && by != nil {
+			e.Motion = by.Number
+		}
+		r.Members = append(r.Members, e)
 	}
 	return r
-}
-
-// expelledBy returns the motion by which a member was expelled, 0 = it was not, or that is not kept any more.
-func expelledBy(c *roster.Contents, m *roster.Member) (number uint64) {
-	for _, x := range c.Motions {
-		if m.Banned && x.Kind == command.MotionBan && x.Site == m.Site && x.State == roster.Passed {
-			number = x.Number
-		}
-	}
-	return number
 }
 
 // Founded is the roster of a federation that a site is about to found: it knows nobody but itself.

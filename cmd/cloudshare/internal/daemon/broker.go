@@ -130,10 +130,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
-	if err = keepSecret(cfg.DataDir, p.journal, log); err != nil {
-		return err
-	}
-	secrets, err := p.journal.Secrets()
+	secrets, err := keepSecret(cfg.DataDir, p.journal, log)
 	if err != nil {
 		return err
 	}

@@ -16,13 +16,13 @@ import (
 
 // keepSecret keeps a copy of the journal's secrets in a file, for backups: a journal that is new, because the old one
 // is gone with its disk, takes those of the file. Then it takes the next one, if `cloudshare key rotate-payload` has
-// left one.
-func keepSecret(dir string, j *record.Journal, log zerolog.Logger) error {
+// left one. It returns all, the one of now first.
+func keepSecret(dir string, j *record.Journal, log zerolog.Logger) ([][32]byte, error) {
 	path := filepath.Join(dir, config.SecretFile)
 	kept, err := payloadkey.Read(path)
 	missing := errors.Is(err, os.ErrNotExist)
 	if err != nil && !missing {
-		return err
+		return nil, err
 	}
 	var list [][32]byte
 	if missing {
@@ -31,11 +31,11 @@ func keepSecret(dir string, j *record.Journal, log zerolog.Logger) error {
 		list, err = j.SecretsOr(kept)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	merged := mergeSecrets(list, kept)
 	if merged == nil {
-		return fmt.Errorf("%s is another secret than the one that this site's jobs were sealed with: move it away, and the "+
+		return nil, fmt.Errorf("%s is another secret than the one that this site's jobs were sealed with: move it away, and the "+
 			"next start writes the right one; it belongs to an older or to another data_dir", path)
 	}
 	return takeNext(dir, j, list, merged, log)
@@ -66,16 +66,16 @@ func mergeSecrets(journal, kept [][32]byte) [][32]byte {
 
 // takeNext puts the next secret in front of those that there are, if there is one. The journal has it first: what is
 // sealed with it can be opened whenever it stops.
-func takeNext(dir string, j *record.Journal, was, list [][32]byte, log zerolog.Logger) error {
+func takeNext(dir string, j *record.Journal, was, list [][32]byte, log zerolog.Logger) ([][32]byte, error) {
 	path := filepath.Join(dir, config.NextSecret)
 	next, err := payloadkey.Read(path)
 	taken := err == nil
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
-		return err
+		return nil, err
 	case len(next) != 1:
-		return fmt.Errorf("%s holds %d secrets, and must hold one: remove it", path, len(next))
+		return nil, fmt.Errorf("%s holds %d secrets, and must hold one: remove it", path, len(next))
 	case slices.Contains(list, next[0]): // a crash came before it was removed
 	case len(list) >= payloadkey.MaxKept:
 		log.Warn().Str("file", path).Int("secrets", len(list)).Msg("the secret that jobs are sealed with is not replaced: jobs " +
@@ -86,17 +86,17 @@ func takeNext(dir string, j *record.Journal, was, list [][32]byte, log zerolog.L
 		log.Info().Int("older", len(list)-1).Msg("jobs are sealed with another secret from now on")
 	}
 	if !slices.Equal(was, list) {
-		err = j.SetSecrets(list)
-	} else {
-		err = nil
+		if err = j.SetSecrets(list); err != nil {
+			return nil, err
+		}
 	}
-	if err == nil {
-		err = payloadkey.Write(filepath.Join(dir, config.SecretFile), list)
+	if err = payloadkey.Write(filepath.Join(dir, config.SecretFile), list); err != nil {
+		return nil, err
 	}
-	if err == nil && taken {
-		err = os.Remove(path)
+	if taken {
+		return list, os.Remove(path)
 	}
-	return err
+	return list, nil
 }
 
 // dropSecrets forgets those of a broker's secrets that are not used. The file goes last, since the journal counts.

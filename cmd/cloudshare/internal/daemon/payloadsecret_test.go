@@ -25,7 +25,7 @@ func secretOf(t *testing.T, dir string) ([32]byte, error) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	if err = keepSecret(dir, j, zerolog.Nop()); err != nil {
+	if _, err = keepSecret(dir, j, zerolog.Nop()); err != nil {
 		return [32]byte{}, err
 	}
 	secrets, err := j.Secrets()

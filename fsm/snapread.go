@@ -125,23 +125,24 @@ func (r *snapReader) i32(what string) int32 {
 func (r *snapReader) ms(low int64, now int64) int64 { return r.within(low, now, "log time") }
 
 func (r *snapReader) id() (v [16]byte) {
-	if r.err == nil {
-		if _, err := io.ReadFull(r.in, v[:]); err != nil {
-			r.fail("read id: %v", err)
-		}
-		r.seen = append(r.seen, v[:]...)
-	}
+	r.fixed(v[:], "id")
 	return v
 }
 
 func (r *snapReader) hash32() (v [32]byte) {
-	if r.err == nil {
-		if _, err := io.ReadFull(r.in, v[:]); err != nil {
-			r.fail("read hash: %v", err)
-		}
-		r.seen = append(r.seen, v[:]...)
-	}
+	r.fixed(v[:], "hash")
 	return v
+}
+
+// fixed fills v.
+func (r *snapReader) fixed(v []byte, what string) {
+	if r.err != nil {
+		return
+	}
+	if _, err := io.ReadFull(r.in, v); err != nil {
+		r.fail("read %s: %v", what, err)
+	}
+	r.seen = append(r.seen, v...)
 }
 
 // blob reads at most most bytes.

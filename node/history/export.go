@@ -95,11 +95,11 @@ func (x *Export) choose(src *Source) (*Source, error) {
 func (x *Export) copy(t *Stream) error {
 	for {
 		rec, err := t.Next()
-		var d *Damage
+		d := Passable(err)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.As(err, &d) && !d.Exported:
+		case d != nil:
 			x.passing = nil
 			x.holed.Add(d)
 			x.note(d.Error())

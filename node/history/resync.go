@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strings"
 )
 
 const (
@@ -34,6 +35,16 @@ func (d *Damage) Error() string {
 
 // Unwrap returns ErrDamaged.
 func (*Damage) Unwrap() error { return ErrDamaged }
+
+// Passable returns the damage that an error reports, nil unless it is of a broker's own segment: a disk makes it, and
+// nobody gains by it, since what is missing is a gap.
+func Passable(err error) *Damage {
+	var d *Damage
+	if !errors.As(err, &d) || d.Exported {
+		return nil
+	}
+	return d
+}
 
 // resync goes on behind a record that is damaged: where the next whole one is.
 func (r *Reader) resync() *Damage {
@@ -95,14 +106,7 @@ func (r *Reader) whole(at int64, kinds string) bool {
 	return (err == nil || errors.Is(err, io.EOF)) && binary.LittleEndian.Uint32(tail[:]) == sum.Sum32()
 }
 
-func isOneOf(k Kind, kinds string) bool {
-	for i := range len(kinds) {
-		if kinds[i] == byte(k) {
-			return true
-		}
-	}
-	return false
-}
+func isOneOf(k Kind, kinds string) bool { return strings.IndexByte(kinds, byte(k)) >= 0 }
 
 // seek returns the next byte from some on at which a whole record stands; false: there is none, or too much was looked
 // at already.

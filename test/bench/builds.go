@@ -130,9 +130,14 @@ func (b *bearer) takeTurns(ctx context.Context, l userLoad, rounds int) error {
 			return err
 		}
 	}
+	return inRounds(rounds, order, func(each *bearer) error { return each.submit(ctx, l, l.calls) })
+}
+
+// inRounds calls do for all of them, every other round in the other order.
+func inRounds(rounds int, order []*bearer, do func(*bearer) error) error {
 	for range rounds {
 		for _, each := range order {
-			if err := each.submit(ctx, l, l.calls); err != nil {
+			if err := do(each); err != nil {
 				return err
 			}
 		}
@@ -153,14 +158,9 @@ func runInPairs(ctx context.Context, env environment, pair int, sums []*bearer) 
 	defer func() { err = errors.Join(err, stopBoth(feds)) }()
 	for i, way := range buildTasks {
 		b := bearerOfBoth(feds)
-		order := []*bearer{b, b.beside}
-		for range pick(env, 2, 1) {
-			for _, each := range order {
-				if err = each.run(ctx, way); err != nil {
-					return fmt.Errorf("run %d tasks as %s: %w", shortTasks, way.name, err)
-				}
-			}
-			slices.Reverse(order)
+		err = inRounds(pick(env, 2, 1), []*bearer{b, b.beside}, func(each *bearer) error { return each.run(ctx, way) })
+		if err != nil {
+			return fmt.Errorf("run %d tasks as %s: %w", shortTasks, way.name, err)
 		}
 		add(&sums[i], b)
 	}

@@ -10,11 +10,11 @@ import (
 // maxDamaged bounds the stretches that are named.
 const maxDamaged = 64
 
-// passDamage goes beyond damage in a broker's own segment: a disk makes it, and nobody gains by it, since what is
-// missing is a gap. In a file that was exported it ends the audit: what was handed over is not what was written.
+// passDamage goes beyond damage that is passable. In a file that was exported it ends the audit: what was handed over
+// is not what was written.
 func (v *verifier) passDamage(err error) bool {
-	var d *history.Damage
-	if !errors.As(err, &d) || d.Exported {
+	d := history.Passable(err)
+	if d == nil {
 		return false
 	}
 	if !v.hole.Open() {

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -38,9 +37,8 @@ func StatementsOf(ctx context.Context, src *history.Source) ([]Signed, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		var d *history.Damage
 		switch {
-		case errors.As(cause, &d) && !d.Exported:
+		case history.Passable(cause) != nil:
 			continue
 		case cause != nil:
 			return list, nil //nolint:nilerr // see above

@@ -20,6 +20,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/estimate"
+	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/plausible"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -64,7 +65,12 @@ type Config struct {
 	Genesis command.Genesis
 	// AskKeys reaches other sites' brokers, nil = it does not: then nothing of theirs is run.
 	AskKeys AskKeys
-	Logger  zerolog.Logger
+	// Files keeps the files that travel with tasks, nil = none do: jobs with files are refused, and none runs here.
+	Files *store.Store
+	// Transfers bring them from other sites.
+	Transfers Transfers
+	Data      node.DataTerms
+	Logger    zerolog.Logger
 }
 
 // Addresses are those under which other brokers reach this one, host:port.

@@ -33,6 +33,9 @@ type Spec struct {
 	Selectors []string
 	// Network: the tasks need one. At other sites they run only where others' tasks have one.
 	Network bool
+	// Inputs are in a task's work folder when it begins, and Outputs are kept of what it leaves there.
+	Inputs  []Input
+	Outputs Outputs
 }
 
 // SpecResources is what each task of the job needs.

@@ -1,0 +1,53 @@
+package node
+
+import (
+	"io"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node/files"
+)
+
+// DataTerms are how far a site lets files travel with tasks.
+type DataTerms struct {
+	// LendMax is how many bytes the files and outputs of one task of another site may take here together.
+	LendMax int64
+	// DeliverWait is how long this site waits for the outputs of its tasks at a site that is away, before they are lost.
+	DeliverWait time.Duration
+	// Hold is how long it keeps the outputs of others' tasks that their owner does not fetch.
+	Hold time.Duration
+	// KeepResults is how long it keeps the results of its own jobs after their end.
+	KeepResults time.Duration
+}
+
+// TaskResult names the files that a task of one of this site's jobs has left, as they are kept here.
+type TaskResult struct {
+	Task, Attempt uint32 // position from 0; attempt from 1
+	Manifest      files.Blob
+	Bytes         int64 // of all files in it
+}
+
+// BlobReader reads a blob. Read returns an error in the place of io.EOF if what it returned is not what the blob's
+// hash says; ReadAt looks at no hash.
+type BlobReader interface {
+	io.ReadCloser
+	io.ReaderAt
+	Size() int64
+}
+
+// PartialBlob is a blob that is being filled, in pieces of files.PieceBytes: see store.Partial.
+type PartialBlob interface {
+	Size() int64
+	Pieces() int
+	Missing() []int
+	WritePiece(i int, data []byte) error
+	Finish() error
+	Close() error
+	Abandon() error
+}
+
+// SpaceUse is what a space of the site's store of files has.
+type SpaceUse struct {
+	Space      string // "own", "cache" or "outgoing"
+	Bytes, Max int64
+	Blobs      int
+}

@@ -9,9 +9,9 @@ import (
 
 // DataTerms are how far a site lets files travel with tasks.
 type DataTerms struct {
-	// LendMax is how many bytes the files and outputs of one task of another site may take here together.
+	// LendMax is how many bytes files and outputs of one task of another site may take here together.
 	LendMax int64
-	// DeliverWait is how long this site waits for the outputs of its tasks at a site that is away, before they are lost.
+	// DeliverWait is how long outputs of its tasks at a site that is away are waited for, before they are lost.
 	DeliverWait time.Duration
 	// Hold is how long it keeps the outputs of others' tasks that their owner does not fetch.
 	Hold time.Duration

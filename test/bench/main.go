@@ -1,7 +1,8 @@
 // Command bench measures the product's figures, each beside its own limit where it has one,
 // in the same run: submissions, also by users, time to a running process, tasks per second,
 // memory, lists of a million jobs, event streams, the state machine's benchmarks and its longest entries, what
-// policies cost, how fast a history is gone through again, containers and Kubernetes where they are there, and, when
+// policies cost, how fast a history is gone through again, files that travel
+// with tasks, containers and Kubernetes where they are there, and, when
 // asked for, what the loss of a broker costs. It drives real broker processes over HTTP (all steps of a job's way) and
 // imports nothing of the broker.
 //
@@ -55,6 +56,7 @@ var sections = []section{
 	{name: "policies", run: measurePolicies},
 	{name: "identity", run: measureIdentity},
 	{name: "audit", run: measureAudit},
+	{name: "files", run: measureFiles, limit: 4 * time.Minute},
 	{name: "sandboxes", run: measureSandboxes},
 	{name: "containers", run: measureContainers},
 	{name: "kubernetes", run: measureKubernetes},
@@ -93,7 +95,7 @@ func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
 	beside := flag.String("beside", "", "another cloudshare `file`, such as an earlier commit's, that takes turns in sections users and builds")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, files, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -24,6 +24,8 @@ type Spec struct {
 	Sites     *Where            `json:"sites,omitempty"`
 	Selectors []string          `json:"selectors,omitempty"`
 	Network   bool              `json:"network,omitempty"`
+	Inputs    []Input           `json:"inputs,omitempty"`
+	Outputs   *Outputs          `json:"outputs,omitempty"`
 }
 
 // Resources of one task.

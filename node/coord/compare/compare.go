@@ -90,6 +90,8 @@ type Checker struct {
 	// answer was not signed by them.
 	kept     map[string]map[uint64]Statement
 	unproven map[string]bool
+	// unwritten is the evidence that the disk has not taken. Invariant: maxProofs files at most.
+	unwritten []proof
 }
 
 // difference is what differs from a site.

@@ -110,6 +110,7 @@ func (c *Checker) round(ctx context.Context, full bool) (f Finding, unsure strin
 	}
 	f = JudgeAll(c.cfg.Site, own, voters(members), c.believed(said))
 	fresh := c.recordFinding(members, &f)
+	c.writeAgain()
 	for _, site := range fresh {
 		c.keepDifference(members, site, said)
 	}

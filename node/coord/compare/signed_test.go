@@ -406,6 +406,42 @@ func TestEvidenceIsBounded(t *testing.T) {
 	}
 }
 
+// TestEvidenceWaitsForTheDisk: what a disk does not take is written once it does.
+func TestEvidenceWaitsForTheDisk(t *testing.T) {
+	g := newGroup(t, "a b", "", map[string]string{"a": "x", "b": "x"})
+	g.secure()
+	a := g.all["a"]
+	folder := a.cfg.Proofs
+	a.cfg.Proofs = filepath.Join(folder, "in the way", "evidence")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Dir(a.cfg.Proofs), nil, 0o600); err != nil { // where the folder would be
+		t.Fatal(err)
+	}
+	for i := range uint64(2 * maxProofs) {
+		a.keepProof("differs", fmt.Sprint("d", i), 7, a.statements())
+	}
+	if a.writeAgain(); len(a.unwritten) != maxProofs {
+		t.Fatalf("%d files wait, want %d", len(a.unwritten), maxProofs)
+	}
+	if err := os.Remove(filepath.Dir(a.cfg.Proofs)); err != nil {
+		t.Fatal(err)
+	}
+	a.writeAgain()
+	all, err := os.ReadDir(a.cfg.Proofs)
+	if err != nil || len(all) != maxProofs || len(a.unwritten) != 0 {
+		t.Fatalf("%d files were written, %d wait: %v", len(all), len(a.unwritten), err)
+	}
+	file, err := os.ReadFile(filepath.Join(a.cfg.Proofs, all[0].Name()))
+	if err == nil {
+		_, err = parseEvidence(file)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // The evidence of differences within one camp, or of nobody, proves nothing.
 func TestEvidenceOfNothing(t *testing.T) {
 	g := newGroup(t, "a b", "", map[string]string{"a": "x", "b": "x"})

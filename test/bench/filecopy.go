@@ -22,7 +22,9 @@ import (
 )
 
 // limited is a reader of so many bytes of another one, which never end.
-func limited(r io.Reader, n int64) *limitedReader { return &limitedReader{io.LimitedReader{R: r, N: n}} }
+func limited(r io.Reader, n int64) *limitedReader {
+	return &limitedReader{io.LimitedReader{R: r, N: n}}
+}
 
 type limitedReader struct{ io.LimitedReader }
 

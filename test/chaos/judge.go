@@ -108,6 +108,11 @@ func (r *run) judge(ctx context.Context) error {
 			r.blame(check.Tasks(o, id, marks)...)
 			if i := slices.IndexFunc(shown, func(s check.Shown) bool { return s.ID == id }); i >= 0 {
 				r.blame(r.honesty().End(o, shown[i], marks)...)
+				results, err := r.results(ctx, o, shown[i])
+				if err != nil {
+					r.violated(check.Delivered, "%s", err)
+				}
+				r.blame(r.honesty().Results(o, shown[i], results)...)
 			}
 		}
 	}

@@ -60,6 +60,12 @@ func (r *run) place(ctx context.Context, o *order) {
 func (r *run) untilAcknowledged(ctx context.Context, o *order) bool {
 	m := r.members[o.Site-1]
 	for {
+		if err := m.sendInput(ctx, o); err != nil {
+			if sleep(ctx, retryEvery) != nil {
+				return false
+			}
+			continue
+		}
 		calls := r.callSubmit(m, o)
 		answers, err := m.send(ctx, o.Key, r.specs(o))
 		for i, a := range answers {
@@ -177,6 +183,10 @@ func (r *run) spec(j plan.Job, owner string) testbed.Spec {
 		s.Command = append(s.Command, "-hostile")
 		s.Sites = &testbed.Where{Not: []string{owner}}
 	}
+	if j.Files {
+		s.Command = append(s.Command, "-files")
+		s.Inputs, s.Outputs = filesOf()
+	}
 	if j.Exit != 0 {
 		s.Command = append(s.Command, "-exit", fmt.Sprint(j.Exit))
 	}
@@ -244,8 +254,8 @@ func (r *run) ordered() []check.Ordered {
 			}
 			out = append(out, check.Ordered{
 				Name: j.Name, Owner: r.members[o.Site-1].Name, OnLoss: j.OnLoss, Count: j.Count, Exit: j.Exit,
-				Tries: j.Tries,
-				IDs:   slices.Clone(o.ids[i]), Cancel: o.cancel && i == 0, Cancelled: cancelled, Refused: o.refused,
+				Tries: j.Tries, Files: j.Files,
+				IDs: slices.Clone(o.ids[i]), Cancel: o.cancel && i == 0, Cancelled: cancelled, Refused: o.refused,
 			})
 		}
 	}

@@ -31,6 +31,7 @@ const (
 	Cancelled Rule = "cancelled"  // what was acknowledged to be cancelled is not started any more
 	Alone     Rule = "alone"      // a site alone goes on with its own users' jobs
 	Linear    Rule = "linear"     // answers could have come from one copy
+	Delivered Rule = "delivered"  // what a task left is with its owner, and is that of the attempt that counts
 	Majority  Rule = "majority"   // what is the federation's is known to most voters
 )
 
@@ -62,6 +63,7 @@ type Ordered struct {
 	Count  int
 	Exit   int      // exit code of its tasks when they run to their end
 	Tries  int      // max_attempts
+	Files  bool     // its tasks take a file and leave one
 	IDs    []string // of every acknowledgement; empty: never acknowledged
 	Cancel bool     // a cancel was sent
 	// Cancelled is the entry at which that was acknowledged, 0 = it was not.

@@ -1,7 +1,7 @@
 // Command mark is the task of the chaos tests: it runs for a while and leaves marks in
 // a file that all attempts at all sites share.
 //
-//	mark [-for 3s] [-first 1s] [-beat 50ms] [-stubborn] [-hostile] [-exit 0] FILE
+//	mark [-for 3s] [-first 1s] [-beat 50ms] [-stubborn] [-hostile] [-files] [-exit 0] FILE
 //
 // A mark is one line, one append with O_APPEND, so it is whole and in order:
 //
@@ -12,7 +12,8 @@
 // attempt without an end was killed; it ran at least until its last beat.
 // A stubborn one does not end at TERM and goes on until it is killed. With
 // -first, attempt 1 runs that long and exits with -exit, the next ones with 0. A hostile
-// one attacks what it reaches first, and leaves processes behind: see hostile.go.
+// one attacks what it reaches first, and leaves processes behind: see hostile.go. With -files
+// it wants the file in.txt of its owner's, and leaves out.txt: see files.go.
 package main
 
 import (
@@ -36,6 +37,7 @@ func main() {
 	code := flag.Int("exit", 0, "exit code after the whole time")
 	first := flag.Duration("first", 0, "how long attempt 1 runs, if not as long as others")
 	hostile := flag.Bool("hostile", false, "attack what is reached, and leave processes behind")
+	takes := flag.Bool("files", false, "check in.txt, and leave out.txt")
 	left := flag.Int("left", 0, "be one that process `PID` left behind")
 	flag.Parse()
 	switch {
@@ -59,6 +61,12 @@ func main() {
 		os.Exit(exitMarks)
 	case *hostile:
 		m.attack()
+	}
+	if *takes {
+		if err = takeFiles(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(exitMarks)
+		}
 	}
 	os.Exit(m.live(*length, *beat, *stubborn, *code))
 }

@@ -29,8 +29,10 @@ type Job struct {
 	// Hostile ones attack whatever they reach, and leave processes behind that fork for as long as they live. They run
 	// at other sites only, in sandboxes.
 	Hostile bool
-	Exit    int
-	Tries   int // max_attempts
+	// Files: its tasks take a file of their owner's, and leave one that says which attempt left it.
+	Files bool
+	Exit  int
+	Tries int // max_attempts
 
 	// Scenarios, which are written and not drawn, say more.
 
@@ -67,6 +69,9 @@ func (j Job) String() string {
 	}
 	if j.Hostile {
 		s += " hostile"
+	}
+	if j.Files {
+		s += " files"
 	}
 	if j.Exit != 0 {
 		s += fmt.Sprintf(" exit %d of %d", j.Exit, j.Tries)
@@ -118,5 +123,6 @@ func job(r *rand.Rand, name string, count int) Job {
 		j.Exit, j.Tries = 7, 1+r.IntN(2)
 	}
 	j.Hostile = !j.Home && r.IntN(4) == 0
+	j.Files = !j.Hostile && r.IntN(3) == 0
 	return j
 }

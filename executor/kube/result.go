@@ -135,10 +135,10 @@ func ended(t executor.Task, p *podView) executor.Result {
 	return r
 }
 
-// with returns a loss that keeps when the task began.
+// with returns a loss that keeps when the task began, and what it has used.
 func with(r executor.Result, why string) executor.Result {
 	l := lost(why)
-	l.Started, l.ExitCode, l.Signal = r.Started, r.ExitCode, r.Signal
+	l.Started, l.ExitCode, l.Signal, l.Usage = r.Started, r.ExitCode, r.Signal, r.Usage
 	return l
 }
 

@@ -114,7 +114,7 @@ func heard(task executor.Task, t guard.Told, p *podView, k *kill, seen executor.
 		return notBegun(t)
 	}
 	r := seen
-	r.Run, r.ExitCode, r.Signal = max(t.Ran, 1), t.ExitCode, t.Signal
+	r.Run, r.ExitCode, r.Signal, r.Usage = max(t.Ran, 1), t.ExitCode, t.Signal, t.Usage
 	switch t.Cause {
 	case executor.Exited:
 		r.Cause, r.Detail = executor.Exited, inLine(t.Detail)

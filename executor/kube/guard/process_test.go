@@ -209,6 +209,9 @@ func TestEnds(t *testing.T) {
 			told.Cause != executor.Exited || told.Ran <= 0 {
 			t.Errorf("%s: told %+v, want %+v", script, told, want)
 		}
+		if u := told.Usage; script != "exec /none" && (u.PeakMemory <= 0 || u.MemoryFrom == executor.UsageUnknown || u.TimeFrom == executor.UsageUnknown) {
+			t.Errorf("%s: told usage %+v", script, u)
+		}
 	}
 	p := begin(t, Answer{Left: patience}, nil, "env")
 	if _, env, _ := p.end(); strings.Contains(env, p.orders.Secret) || !strings.Contains(env, lastWords) {

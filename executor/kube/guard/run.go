@@ -115,7 +115,7 @@ func (g *guard) Heard(from watchdog.Source) {
 }
 
 // Ended implements watchdog.Link: what the kernel killed for memory says the kubelet.
-func (g *guard) Ended(*watchdog.End) {}
+func (g *guard) Ended(e *watchdog.End) { e.Group = watchdog.ContainerUsage() }
 
 // ended says how.
 func ended(r executor.Result) Told {
@@ -127,7 +127,10 @@ func ended(r executor.Result) Told {
 	if r.Cause != executor.Exited && r.ExitCode == 0 { // Kubernetes must not take it for a success
 		r.ExitCode, r.Signal = 128+int(unix.SIGTERM), int(unix.SIGTERM)
 	}
-	return Told{Begun: true, Ran: r.Run, Cause: r.Cause, ExitCode: r.ExitCode, Signal: r.Signal, Detail: r.Detail}
+	return Told{
+		Begun: true, Ran: r.Run, Cause: r.Cause, ExitCode: r.ExitCode, Signal: r.Signal, Detail: r.Detail,
+		Usage: r.Usage,
+	}
 }
 
 // notBegun says why no process of the task ran.

@@ -17,6 +17,11 @@ type Told struct {
 	ExitCode int            `json:"exit"`
 	Signal   int            `json:"signal,omitempty"`
 	Detail   string         `json:"detail,omitempty"`
+	Usage    executor.Usage `json:"usage,omitzero"`
+}
+
+func isSane(u executor.Usage) bool {
+	return u.PeakMemory >= 0 && u.User >= 0 && u.System >= 0 && u.MemoryFrom <= executor.UsageCgroup && u.TimeFrom <= executor.UsageCgroup
 }
 
 // Signalled is the detail of a task that its guard ended since a signal asked for it: that of a kubelet, or the task's.
@@ -38,7 +43,7 @@ func ReadTold(text string) (t Told, ok bool) {
 		return Told{}, false
 	}
 	sane := t.Version == version && t.Cause <= executor.Declined && t.Ran >= 0 && len(t.Detail) <= maxTold &&
-		t.ExitCode >= 0 && t.ExitCode <= 255 && t.Signal >= 0 && t.Signal <= 64
+		t.ExitCode >= 0 && t.ExitCode <= 255 && t.Signal >= 0 && t.Signal <= 64 && isSane(t.Usage)
 	if !sane {
 		return Told{}, false
 	}

@@ -159,7 +159,7 @@ func FuzzTold(f *testing.F) {
 	f.Add(`{"v":1,"cause":200}`)
 	f.Add(`{"v":1,"ran":-5,"signal":9e99}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if told, ok := ReadTold(text); ok && (told.Ran < 0 || told.Cause > executor.Declined || told.ExitCode > 255) {
+		if told, ok := ReadTold(text); ok && (told.Ran < 0 || told.Cause > executor.Declined || told.ExitCode > 255 || told.Usage.PeakMemory < 0) {
 			t.Errorf("%q is taken: %+v", text, told)
 		}
 	})

@@ -19,6 +19,7 @@ const (
 	evicted          = "Evicted"
 	oomKilled        = "OOMKilled"
 	startError       = "StartError"
+	podInitializing  = "PodInitializing"
 )
 
 // kill is why an attempt is being ended.
@@ -208,7 +209,7 @@ func (v *podView) waitsFor() string {
 		return "waiting for Kubernetes' scheduler"
 	case v.noWatchdog != "":
 		return inLine(v.noWatchdog)
-	case v.waiting == "" || v.waiting == "ContainerCreating" || v.waiting == "PodInitializing":
+	case v.waiting == "" || v.waiting == "ContainerCreating" || v.waiting == podInitializing:
 		return "starting on node " + v.node
 	case strings.Contains(v.waiting, "Container"): // RunContainerError and such, not an image's
 		return withoutNames(v.waiting + ": " + v.what)

@@ -45,6 +45,27 @@ func TestAnswersAreTheAskers(t *testing.T) {
 	}
 }
 
+// TestTokensAreTheAttempts: for files, too, the secret of one attempt says nothing of another's.
+func TestTokensAreTheAttempts(t *testing.T) {
+	key, other := []byte("key"), "site-1.7-0-1-8"
+	token := TokenOf(SecretOf(key, asked.Attempt), asked.Attempt)
+	if !IsToken(key, asked.Attempt, token) {
+		t.Error("its own is refused")
+	}
+	for name, is := range map[string]bool{
+		"another attempt's":    IsToken(key, other, token),
+		"made with its secret": IsToken(key, other, TokenOf(SecretOf(key, asked.Attempt), other)),
+		"another handler's":    IsToken([]byte("other"), asked.Attempt, token),
+		"none":                 IsToken(key, asked.Attempt, ""),
+		"the secret itself":    IsToken(key, asked.Attempt, SecretOf(key, asked.Attempt)),
+		"of no name":           IsToken(key, "a\nb", TokenOf(SecretOf(key, "a\nb"), "a\nb")),
+	} {
+		if is {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
 // TestQuestionsAreTheGuards: who has not the attempt's secret learns nothing.
 func TestQuestionsAreTheGuards(t *testing.T) {
 	key := []byte("key")
@@ -53,7 +74,7 @@ func TestQuestionsAreTheGuards(t *testing.T) {
 			t.Errorf("heard %+v", q)
 		}
 		return Answer{Left: time.Second}
-	}).Handler)
+	}, nil).Handler)
 	defer s.Close()
 	secret := SecretOf(key, asked.Attempt)
 	other := asked
@@ -159,7 +180,8 @@ func FuzzTold(f *testing.F) {
 	f.Add(`{"v":1,"cause":200}`)
 	f.Add(`{"v":1,"ran":-5,"signal":9e99}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if told, ok := ReadTold(text); ok && (told.Ran < 0 || told.Cause > executor.Declined || told.ExitCode > 255 || told.Usage.PeakMemory < 0) {
+		told, ok := ReadTold(text)
+		if ok && (told.Ran < 0 || told.Cause > executor.Declined || told.ExitCode > 255 || told.Usage.PeakMemory < 0) {
 			t.Errorf("%q is taken: %+v", text, told)
 		}
 	})

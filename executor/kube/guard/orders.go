@@ -69,15 +69,26 @@ func (o *Orders) client() *carry.Client {
 	return carry.NewClient(o.URL, o.Files.Key, o.Attempt, TokenOf(o.Secret, o.Attempt))
 }
 
-// version of the questions, and of the orders.
-const version = 1
+const (
+	// version of the questions, and of the orders.
+	version = 1
+	// withFiles is that of orders with files: who does not know of them begins nothing.
+	withFiles = 2
+)
+
+func (o *Orders) version() int {
+	if o.Files != nil {
+		return withFiles
+	}
+	return version
+}
 
 // maxOrders bounds the variable, in bytes: systems take 128 KiB.
 const maxOrders = 100 << 10
 
 // Encode returns the variable's value.
 func (o Orders) Encode() (string, error) {
-	o.Version = version
+	o.Version = o.version()
 	if err := o.check(); err != nil {
 		return "", err
 	}
@@ -101,8 +112,9 @@ func DecodeOrders(text string) (o Orders, err error) {
 
 func (o Orders) check() error {
 	switch {
-	case o.Version != version:
-		return fmt.Errorf("orders of version %d: this program knows %d only; let its image be the broker's version", o.Version, version)
+	case o.Version != o.version():
+		return fmt.Errorf("orders of version %d: this program knows %d and %d only; let its image be the broker's version",
+			o.Version, version, withFiles)
 	case !isName(o.Attempt) || !isName(o.Secret):
 		return errors.New("orders without a name or a secret")
 	case o.Grace < 0 || o.Timeout < 0 || o.Patience < 0:

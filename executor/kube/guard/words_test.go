@@ -145,6 +145,37 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// TestOrdersWithFiles are of another version: a program that knows no files would begin a task without them.
+func TestOrdersWithFiles(t *testing.T) {
+	o := Orders{
+		URL: "http://10.0.0.1:7703", Attempt: "a-1", Secret: "s", Free: true,
+		Files: &Files{Key: make([]byte, 32), Fetch: true, Outputs: executor.Outputs{Paths: []string{"out/"}}},
+	}
+	text, err := o.Encode()
+	if err != nil || !strings.Contains(text, `"v":2`) {
+		t.Fatalf("got %s, %v", text, err)
+	}
+	if back, err := DecodeOrders(text); err != nil || !back.Free || back.Files == nil || !back.Files.Outputs.Wanted() {
+		t.Errorf("got %+v, %v", back, err)
+	}
+	for name, wrong := range map[string]string{
+		"an earlier version":  strings.Replace(text, `"v":2`, `"v":1`, 1),
+		"no key":              strings.Replace(text, `"key":"`, `"no":"`, 1),
+		"a glob that is none": strings.Replace(text, `"out/"`, `"../out"`, 1),
+	} {
+		if got, err := DecodeOrders(wrong); err == nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	o.Files.Outputs.Paths = []string{strings.Repeat("x/", 400) + "y"}
+	for range 200 {
+		o.Files.Outputs.Paths = append(o.Files.Outputs.Paths, o.Files.Outputs.Paths[0])
+	}
+	if _, err = o.Encode(); err == nil {
+		t.Error("orders that no environment takes are encoded")
+	}
+}
+
 // FuzzAnswer: whatever the network says, nothing breaks, and nothing that was not
 // signed counts.
 func FuzzAnswer(f *testing.F) {

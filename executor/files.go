@@ -75,7 +75,7 @@ type Collector interface {
 	// the order of their paths, name by name: what is below a folder stands together. It
 	// may be repeated until Forget, also by a later broker. An attempt for whose end
 	// want keeps nothing ([Outputs.Kept]) has no files, which is no error. Of what the task's own Outputs do not
-	// name a handler need keep nothing, so want is those, or less.
+	// name a handler need keep nothing, so want is those, or less; what had to match may be optional now.
 	//
 	// Before the sink gets the first file: [*MissingOutputError] and [*OutputBoundError].
 	// ErrUnknownAttempt: there is none, or it was forgotten. ErrUnreadable: the machine's

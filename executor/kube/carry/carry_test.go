@@ -288,7 +288,7 @@ func TestFaultsComeBack(t *testing.T) {
 		want executor.Outputs
 		is   func(error) bool
 	}{
-		{executor.Outputs{Paths: []string{"none"}}, func(err error) bool {
+		{executor.Outputs{Paths: []string{"a", "none"}}, func(err error) bool {
 			e, ok := errors.AsType[*executor.MissingOutputError](err)
 			return ok && e.Glob == "none"
 		}},
@@ -302,6 +302,10 @@ func TestFaultsComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b, err := s.give(c.want); !c.is(err) || len(b.order) > 0 {
+			t.Errorf("%+v: gave %v, %v", c.want, b.order, err)
+		}
+		c.want.Paths, c.want.Optional = nil, c.want.Paths
+		if b, err := s.give(c.want); c.want.MaxBytes == 0 && (err != nil || !slices.Equal(b.order, []string{"a"})) {
 			t.Errorf("%+v: gave %v, %v", c.want, b.order, err)
 		}
 	}
@@ -385,7 +389,7 @@ func TestGarbledStreams(t *testing.T) {
 // FuzzStreams: what was written by anybody is refused, or read within its bounds.
 func FuzzStreams(f *testing.F) {
 	f.Add(`{"file":{"Path":"a","Size":1}}` + "\nx" + `{"skipped":{"name":"/w==","why":"w"}}` + "\n" + `{"end":true}` + "\n")
-	f.Add(`{"fault":{"missing":{"Glob":"a"}}}` + "\n" + `{"end":true}` + "\n")
+	f.Add(`{"missing":{"Glob":"a"}}` + "\n" + `{"fault":{"bound":{"What":"files"}}}` + "\n" + `{"end":true}` + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if Check(strings.NewReader(text), 1<<20) != nil {
 			return

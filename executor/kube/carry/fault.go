@@ -9,10 +9,9 @@ import (
 
 // fault is why a task's files were not sent.
 type fault struct {
-	Missing *executor.MissingOutputError `json:"missing,omitempty"`
-	Bound   *executor.OutputBoundError   `json:"bound,omitempty"`
-	Changed string                       `json:"changed,omitempty"`
-	Other   string                       `json:"other,omitempty"`
+	Bound   *executor.OutputBoundError `json:"bound,omitempty"`
+	Changed string                     `json:"changed,omitempty"`
+	Other   string                     `json:"other,omitempty"`
 }
 
 // maxWords bounds the words of a fault, in bytes.
@@ -20,9 +19,6 @@ const maxWords = 1 << 10
 
 // faultOf takes what a collection has returned.
 func faultOf(err error) *fault {
-	if missing, ok := errors.AsType[*executor.MissingOutputError](err); ok {
-		return &fault{Missing: missing}
-	}
 	if bound, ok := errors.AsType[*executor.OutputBoundError](err); ok {
 		return &fault{Bound: bound}
 	}
@@ -37,8 +33,6 @@ func faultOf(err error) *fault {
 // err returns it as the collection did.
 func (f *fault) err() error {
 	switch {
-	case f.Missing != nil:
-		return f.Missing
 	case f.Bound != nil:
 		return f.Bound
 	case f.Changed != "":

@@ -18,8 +18,10 @@ var ErrGarbled = errors.New("not a stream of files")
 type frame struct {
 	File    *executor.OutputFile `json:"file,omitempty"`
 	Skipped *skipped             `json:"skipped,omitempty"`
-	Fault   *fault               `json:"fault,omitempty"`
-	End     bool                 `json:"end,omitempty"` // nothing follows
+	// Missing is what the task had to leave and has not: it may be an error, or not, for who wants its files.
+	Missing *executor.MissingOutputError `json:"missing,omitempty"`
+	Fault   *fault                       `json:"fault,omitempty"`
+	End     bool                         `json:"end,omitempty"` // nothing follows
 }
 
 // skipped is what matches and cannot travel.

@@ -77,6 +77,8 @@ func (g *giver) read(in io.Reader, sink executor.OutputSink) error {
 			return nil
 		case f.Fault != nil:
 			return f.Fault.err()
+		case f.Missing != nil && slices.Contains(g.want.Paths, f.Missing.Glob):
+			return f.Missing
 		case f.Skipped != nil && sink != nil:
 			sink.Skipped(string(f.Skipped.Name), f.Skipped.Why)
 		case f.File != nil && g.matches(f.File.Path):

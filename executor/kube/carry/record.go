@@ -12,11 +12,13 @@ import (
 	"github.com/cloudshare/cloudshare/executor/staging"
 )
 
-// record writes what a task has left as a stream: its files in the order of their paths, then what cannot travel, or
-// why there are none. An error that is a *broken came when files were written already.
+// record writes what a task has left as a stream: its files in the order of their paths, then what is missing and
+// what cannot travel, or why there are none. An error that is a *broken came when files were written already.
 func record(ctx context.Context, w io.Writer, dir string, want executor.Outputs) error {
 	r := &recorder{to: w}
-	err := staging.Collect(ctx, dir, want, staging.AnyOwner, r)
+	err := staging.CollectWhatIs(ctx, dir, want, staging.AnyOwner, r, func(m executor.MissingOutputError) {
+		r.missing = append(r.missing, m)
+	})
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -26,6 +28,11 @@ func record(ctx context.Context, w io.Writer, dir string, want executor.Outputs)
 		return &broken{faultOf(err)}
 	case err != nil:
 		return recordFault(w, faultOf(err))
+	}
+	for i := range r.missing {
+		if err = writeFrame(w, &frame{Missing: &r.missing[i]}); err != nil {
+			return err
+		}
 	}
 	slices.SortFunc(r.skipped, func(a, b skipped) int {
 		return cmp.Or(slices.Compare(a.Name, b.Name), strings.Compare(a.Why, b.Why))
@@ -63,6 +70,7 @@ type recorder struct {
 	begun   bool
 	failed  error // of to
 	skipped []skipped
+	missing []executor.MissingOutputError
 }
 
 // File implements executor.OutputSink.

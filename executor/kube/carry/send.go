@@ -51,12 +51,13 @@ func (s *sending) once(ctx context.Context) (done bool, err error) {
 	stalled := time.AfterFunc(settle, cancel)
 	defer stalled.Stop()
 	r, w := io.Pipe()
+	to := &later{to: w, skip: st.Have, moves: func() { stalled.Reset(stall) }}
 	ended := make(chan error, 1)
 	go func() {
-		err := s.write(ctx, &later{to: w, skip: st.Have, moves: func() { stalled.Reset(stall) }})
+		failed := s.write(ctx, to)
 		stalled.Reset(settle)
-		_ = w.CloseWithError(err) // never fails
-		ended <- err
+		_ = w.CloseWithError(failed) // never fails
+		ended <- failed
 	}()
 	st, err = readState(s.call(ctx, http.MethodPost, "out", s.run, st.Have, r))
 	_ = r.CloseWithError(io.ErrClosedPipe) // never fails; who writes still ends

@@ -74,7 +74,8 @@ type Collector interface {
 	// Collect gives the sink each file that an ended attempt has left and want names, in
 	// the order of their paths, name by name: what is below a folder stands together. It
 	// may be repeated until Forget, also by a later broker. An attempt for whose end
-	// want keeps nothing ([Outputs.Kept]) has no files, which is no error.
+	// want keeps nothing ([Outputs.Kept]) has no files, which is no error. Of what the task's own Outputs do not
+	// name a handler need keep nothing, so want is those, or less; what had to match may be optional now.
 	//
 	// Before the sink gets the first file: [*MissingOutputError] and [*OutputBoundError].
 	// ErrUnknownAttempt: there is none, or it was forgotten. ErrUnreadable: the machine's

@@ -17,11 +17,6 @@ import (
 	"github.com/cloudshare/cloudshare/executor/staging"
 )
 
-// openRights are those on files of which nobody knows yet whose they will be: the image's
-// user, by number or by name. Nobody gets past the folder above; the first process makes
-// them its own.
-func openRights() staging.Rights { return staging.Rights{File: 0o666, Program: 0o777, Folder: 0o777} }
-
 // stage puts an attempt's files where its container finds them.
 func (h *Handler) stage(w *work, o *box.Order) error {
 	if len(w.Task.Files) == 0 {
@@ -31,7 +26,7 @@ func (h *Handler) stage(w *work, o *box.Order) error {
 	ctx, cancel := h.abortable(w)
 	defer cancel()
 	relative := slices.DeleteFunc(slices.Clone(w.Task.Files), isAbsolute)
-	if err := staging.Put(ctx, box.WorkOf(w.dir), relative, openRights()); err != nil {
+	if err := staging.Put(ctx, box.WorkOf(w.dir), relative, staging.OpenRights()); err != nil {
 		return err
 	}
 	if len(relative) > 0 {
@@ -69,7 +64,7 @@ func (h *Handler) stageAbsolute(ctx context.Context, w *work, o *box.Order, file
 		if err = errors.Join(os.Mkdir(from, 0o700), os.Chmod(from, 0o777)); err != nil {
 			return err
 		}
-		if err = staging.Put(ctx, from, f.files, openRights()); err != nil {
+		if err = staging.Put(ctx, from, f.files, staging.OpenRights()); err != nil {
 			return err
 		}
 		o.Staged = append(o.Staged, f.path)

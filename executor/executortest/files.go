@@ -81,6 +81,15 @@ func (r *Rig) collected(t executor.Task) *box {
 	return b
 }
 
+// left runs a script to its clean end, and collects what it is to leave.
+func (r *Rig) left(script string, want executor.Outputs) (*box, error) {
+	r.Helper()
+	t := r.shell(script)
+	t.Outputs = want
+	r.clean(t)
+	return r.collect(t)
+}
+
 // clean runs a task to a clean end.
 func (r *Rig) clean(t executor.Task) {
 	r.Helper()

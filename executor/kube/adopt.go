@@ -42,6 +42,7 @@ func (h *Handler) adoptOne(name string) error {
 	}
 	w := h.works.newWork(attempts.AdoptedAttempt(m.Task))
 	w.image, w.since, w.adopted, w.made = m.Image, m.Since, true, true
+	w.carried, w.files, w.in, w.disk = m.Carried, m.Files, m.In, m.Disk
 	if err = h.leases.adopt(w, m); err != nil {
 		return err
 	}
@@ -67,6 +68,9 @@ func (h *Handler) adoptOne(name string) error {
 	w.Ended, w.NoOutput = &e.End, e.NoOutput
 	close(w.Done)
 	if e.Forgotten {
+		if w.carried {
+			w.dropFiles(false)
+		}
 		h.works.attempts.Keep(w)
 	}
 	return nil

@@ -16,6 +16,7 @@ type work struct {
 	image string // in full
 	dir   string
 	lease
+	load
 
 	placed  chan struct{} // closed when a node has taken the pod
 	running chan struct{} // closed when it has begun, or ended

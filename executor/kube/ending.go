@@ -83,7 +83,7 @@ func (c *reconciler) awaitsPhase(w *work, pod *podView) time.Duration {
 func (c *jobClient) end(ctx context.Context, w *work, pod *podView, k *kill) (again time.Duration, err error) {
 	c.works.mu.Lock()
 	if w.spared.IsZero() {
-		w.spared = time.Now().Add(askEach + c.cfg.Grace)
+		w.spared = time.Now().Add(askEach + c.cfg.Grace + sending(&w.Task))
 	}
 	spared, wait := time.Until(w.spared), time.Until(w.askAgain)
 	c.works.mu.Unlock()

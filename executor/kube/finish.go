@@ -51,6 +51,9 @@ func (f *finisher) cleanUp(ctx context.Context, w *work, v *jobView, pod *podVie
 	if w != nil {
 		f.works.mu.Lock()
 		defer f.works.mu.Unlock()
+		if w.carried && w.Ended != nil {
+			w.dropFiles(w.IsKept() && !w.Forgotten)
+		}
 		w.removed = time.Now()
 		close1(w.cleaned)
 	}
@@ -116,6 +119,7 @@ func (f *finisher) endAttempt(w *work, r executor.Result, out [2]int64) error {
 		f.works.queue.AddAfter(w.job, wait)
 		return nil
 	}
+	r = w.withFiles(r)
 	nothingRan := w.began.IsZero() && r.Started.IsZero() && r.Cause != executor.Vanished && w.run == ""
 	if w.deciding && w.kill != nil && w.kill.decline && nothingRan {
 		w.declined = true // Start says so, and nobody else

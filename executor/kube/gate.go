@@ -71,7 +71,7 @@ func (c *jobClient) letGo(ctx context.Context, w *work, pod *podView) error {
 // this life of the machine: what an earlier life of the broker left is let go only if it
 // has no fence.
 func (c *jobClient) ungate(ctx context.Context, w *work, pod string) error {
-	bound, _ := c.specs.bound(w.Task)
+	bound, _ := c.specs.bound(&w.Task, w.fetching())
 	late := executor.Boottime() + int64(c.cfg.CallTimeout+bound-c.cfg.ControlLag)
 	if w.Task.Fence != 0 && (w.adopted || late > w.Task.Fence) {
 		return executor.ErrLate

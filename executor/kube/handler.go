@@ -120,6 +120,9 @@ func (h *Handler) addViews() {
 		withdraw: h.offer.withdraw, changed: h.offer.changed, trouble: map[string]error{}, looked: make(chan struct{}),
 	}
 	h.leases.works, h.leases.nodes = h.works, h.view.nodes
+	if h.leases.carrier != nil {
+		h.leases.carrier.works = h.works
+	}
 	h.offer.view, h.offer.reach = h.view, h.reach
 }
 
@@ -245,6 +248,7 @@ func (h *Handler) Close() error {
 	h.works.queue.ShutDown()
 	if h.leases.server != nil {
 		h.leases.server.Close()
+		h.leases.carrier.streams.Wait()
 	}
 	h.life.Wait()
 	h.works.attempts.Close()
@@ -284,9 +288,15 @@ func (h *Handler) RemovedOutput(job string, task, attempt uint32) (executor.Outp
 
 // Forget implements executor.Handler.
 func (h *Handler) Forget(_ context.Context, id executor.ID) error {
-	return h.works.attempts.Forget(id, func(w *work) error {
+	var forgotten *work
+	err := h.works.attempts.Forget(id, func(w *work) error {
+		forgotten = w
 		return writeFile(w.dir, endFile, kept{End: *w.Ended, NoOutput: w.NoOutput, Forgotten: true})
 	})
+	if err == nil && forgotten != nil && forgotten.carried {
+		forgotten.dropFiles(false)
+	}
+	return err
 }
 
 // evict drops the last trace of an attempt, once its Job is gone. A Job of it that is

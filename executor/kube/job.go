@@ -14,14 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/kube/guard"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 const (
 	// container is the only one of a pod.
 	container = "task"
-	// workDir is the private directory's place in it.
-	workDir = "/cloudshare/work"
+	// workVolume is its private directory.
+	workVolume = "work"
 )
 
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
@@ -57,24 +58,24 @@ func (b *jobBuilder) job(w *work, node string) (*batchv1.Job, error) {
 	if w.Task.Timeout > 0 {
 		// Both count the start, too. While the broker lives it ends the task by the
 		// moment that it began: see look.
-		j.Spec.ActiveDeadlineSeconds = ptr(b.deadline(w.Task.Timeout))
-		j.Spec.Template.Spec.ActiveDeadlineSeconds = ptr(b.deadline(w.Task.Timeout))
+		j.Spec.ActiveDeadlineSeconds = ptr(b.deadline(&w.Task, w.fetching()))
+		j.Spec.Template.Spec.ActiveDeadlineSeconds = ptr(b.deadline(&w.Task, w.fetching()))
 	}
 	return j, nil
 }
 
-// deadline of a Job, and of its pod, in seconds.
-func (b *jobBuilder) deadline(timeout time.Duration) int64 {
-	return seconds(b.cfg.StartLimit) + seconds(timeout)
+// deadline of a Job, and of its pod, in seconds: its files come and go within it.
+func (b *jobBuilder) deadline(t *executor.Task, fetching time.Duration) int64 {
+	return seconds(b.cfg.StartLimit+fetching) + seconds(t.Timeout) + seconds(sending(t))
 }
 
 // bound returns how long a task may live when nobody here helps: see [Handler.Bound].
-func (b *jobBuilder) bound(t executor.Task) (time.Duration, bool) {
+func (b *jobBuilder) bound(t *executor.Task, fetching time.Duration) (time.Duration, bool) {
 	if t.Timeout <= 0 {
 		return 0, false
 	}
-	d := time.Duration(b.deadline(t.Timeout)) * time.Second
-	grace := time.Duration(seconds(b.cfg.Grace)) * time.Second
+	d := time.Duration(b.deadline(t, fetching)) * time.Second
+	grace := time.Duration(seconds(b.cfg.Grace)+seconds(sending(t))) * time.Second
 	return b.cfg.ControlLag + 2*d + grace + b.cfg.NodeLag, true
 }
 
@@ -92,14 +93,10 @@ func (b *jobBuilder) podSpec(w *work, node string) (corev1.PodSpec, error) {
 	if err != nil {
 		return corev1.PodSpec{}, err
 	}
-	work := corev1.EmptyDirVolumeSource{}
-	if c.ScratchMiB > 0 {
-		work.SizeLimit = resource.NewQuantity(c.ScratchMiB<<20, resource.BinarySI)
-	}
-	volumes = append(volumes, corev1.Volume{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &work}})
-	mounts = append(mounts, corev1.VolumeMount{Name: "work", MountPath: workDir})
+	volumes = append(volumes, scratch(workVolume, c.ScratchMiB, w.bytes()))
+	mounts = append(mounts, corev1.VolumeMount{Name: workVolume, MountPath: guard.Work})
 	if c.ReadOnly {
-		volumes = append(volumes, corev1.Volume{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &work}})
+		volumes = append(volumes, scratch("tmp", c.ScratchMiB, 0))
 		mounts = append(mounts, corev1.VolumeMount{Name: "tmp", MountPath: "/tmp"})
 	}
 	box := corev1.Container{
@@ -111,8 +108,11 @@ func (b *jobBuilder) podSpec(w *work, node string) (corev1.PodSpec, error) {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
-	if c.PrivateDir {
-		box.WorkingDir = workDir
+	if c.PrivateDir || w.carried {
+		box.WorkingDir = guard.Work
+	}
+	if w.disk && w.bytes() > 0 {
+		box.Resources.Requests[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(w.bytes(), resource.BinarySI)
 	}
 	pod := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr(seconds(c.Grace)),
@@ -125,10 +125,19 @@ func (b *jobBuilder) podSpec(w *work, node string) (corev1.PodSpec, error) {
 		SchedulingGates: []corev1.PodSchedulingGate{{Name: gate}},
 		Containers:      []corev1.Container{box}, Volumes: volumes,
 	}
-	if w.watched {
+	if w.watched || w.carried {
 		err = b.putUnder(w, &pod)
 	}
 	return pod, err
+}
+
+// scratch is a folder of the pod's own, which is bounded if the site bounds such.
+func scratch(name string, mib, files int64) corev1.Volume {
+	dir := &corev1.EmptyDirVolumeSource{}
+	if mib > 0 {
+		dir.SizeLimit = resource.NewQuantity(mib<<20+files, resource.BinarySI)
+	}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: dir}}
 }
 
 // on ties a pod to a node without going round the scheduler: it alone knows what
@@ -186,7 +195,7 @@ func (b *jobBuilder) resources(need executor.Resources) corev1.ResourceRequireme
 
 // environ returns what a task finds besides its image's own environment.
 func environ(t executor.Task) ([]corev1.EnvVar, error) {
-	all, err := watchdog.Environ(t, workDir)
+	all, err := watchdog.Environ(t, guard.Work)
 	if err != nil {
 		return nil, err
 	}

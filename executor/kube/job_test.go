@@ -43,6 +43,9 @@ func TestJob(t *testing.T) {
 		Need: executor.Resources{MilliCPU: 2000, MemMiB: 512, GPU: 1}, Image: "alpine", Command: []string{"sh", "-c", "echo $(date) $$"},
 		Env: map[string]string{"COLOR": "red", "CLOUDSHARE_TOKEN": "forged"}, Timeout: 90 * time.Second,
 	}
+	filed := task
+	filed.Outputs = executor.Outputs{Paths: []string{"out/$1"}, MaxBytes: 5 << 20}
+	dog := Watchdog{Image: "registry.example.org/cloudshare:1", Listen: "0.0.0.0:7703", URL: "http://broker:7703"}
 	small := task
 	small.Need, small.Timeout, small.Env, small.Command = executor.Resources{MilliCPU: 1000}, 0, nil, nil
 	for name, c := range map[string]struct {
@@ -57,11 +60,18 @@ func TestJob(t *testing.T) {
 		}, task},
 		"least.yaml": {Config{}, small},
 		// Under a watchdog.
-		"watched.yaml": {Config{Watchdog: Watchdog{Image: "registry.example.org/cloudshare:1", Listen: "0.0.0.0:7703", URL: "http://broker:7703"}}, task},
+		"watched.yaml": {Config{Watchdog: dog}, task},
+		// With files, of this site's own.
+		"files.yaml": {Config{Watchdog: dog, ScratchMiB: 1024, ReadOnly: true}, filed},
 	} {
 		h := bare(t, c.cfg)
 		w := h.works.newWork(attempts.NewAttempt(c.task))
-		w.image, w.watched = "docker.io/library/alpine:latest", c.cfg.Watchdog != Watchdog{}
+		w.image = "docker.io/library/alpine:latest"
+		w.carried = isCarried(&c.task)
+		w.watched = c.cfg.Watchdog != Watchdog{} && !w.carried
+		if w.carried {
+			w.files, w.in, w.disk = 2, 3<<20, true
+		}
 		j, err := h.specs.job(w, "node-7")
 		if err != nil {
 			t.Fatal(err)

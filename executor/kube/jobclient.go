@@ -83,7 +83,7 @@ func (c *jobClient) create(ctx context.Context, w *work) error {
 	if err != nil {
 		return &refusal{executor.ErrUnfit, err}
 	}
-	if bound, ok := c.specs.bound(w.Task); w.Task.Fence != 0 && !w.watched &&
+	if bound, ok := c.specs.bound(&w.Task, w.fetching()); w.Task.Fence != 0 && !w.watched &&
 		(!ok || executor.Boottime()+int64(bound) > w.Task.Fence) {
 		return executor.ErrLate
 	}

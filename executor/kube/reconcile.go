@@ -133,7 +133,7 @@ func (c *reconciler) outOfSight(w *work, pod *podView) string {
 	if n != nil && n.ready {
 		return ""
 	}
-	bound, bounded := c.specs.bound(w.Task)
+	bound, bounded := c.specs.bound(&w.Task, w.fetching())
 	c.works.mu.Lock()
 	since := w.since
 	c.works.mu.Unlock()
@@ -179,12 +179,14 @@ func (c *reconciler) decide(w *work, pod *podView) (again time.Duration) {
 	case pod != nil && pod.running.IsZero() && isWrongImage(pod.waiting, pod.what):
 		w.kill = &kill{cause: executor.NoStart, why: inLine(fmt.Sprintf("image %s: %s: %s", w.image, pod.waiting, pod.what))}
 	case !w.began.IsZero() && w.Task.Timeout > 0:
-		if again = time.Until(w.began.Add(w.Task.Timeout)); again <= 0 {
+		// What is to leave files is ended by its watchdog, and sends them then.
+		if again = time.Until(w.began.Add(w.Task.Timeout + sending(&w.Task))); again <= 0 {
 			w.kill = &kill{cause: executor.TimedOut}
 		}
 	case w.began.IsZero() && w.run == "": // with leave it runs, seen or not
-		if again = w.since.Add(c.cfg.StartLimit).Sub(now); again <= 0 {
-			w.kill = &kill{cause: executor.Stopped, decline: true, why: fmt.Sprintf("not within %s: %s", c.cfg.StartLimit, w.waits(pod))}
+		limit := c.cfg.StartLimit + w.fetching()
+		if again = w.since.Add(limit).Sub(now); again <= 0 {
+			w.kill = &kill{cause: executor.Stopped, decline: true, why: fmt.Sprintf("not within %s: %s", limit, w.waits(pod))}
 		}
 	}
 	return again
@@ -199,6 +201,8 @@ func (w *work) waits(pod *podView) string {
 		return "waiting for the API server to let its pod go: " + w.unclear
 	case pod != nil && w.watched && !pod.running.IsZero():
 		return "its watchdog waits for an answer of this site's broker"
+	case pod != nil && w.files > 0 && pod.waiting == podInitializing && pod.noWatchdog == "":
+		return fmt.Sprintf("fetching %d files on node %s", w.files, pod.node)
 	case pod != nil:
 		return pod.waitsFor()
 	case !w.made && w.unclear != "":

@@ -19,6 +19,7 @@ const (
 	evicted          = "Evicted"
 	oomKilled        = "OOMKilled"
 	startError       = "StartError"
+	podInitializing  = "PodInitializing"
 )
 
 // kill is why an attempt is being ended.
@@ -135,10 +136,10 @@ func ended(t executor.Task, p *podView) executor.Result {
 	return r
 }
 
-// with returns a loss that keeps when the task began.
+// with returns a loss that keeps when the task began, and what it has used.
 func with(r executor.Result, why string) executor.Result {
 	l := lost(why)
-	l.Started, l.ExitCode, l.Signal = r.Started, r.ExitCode, r.Signal
+	l.Started, l.ExitCode, l.Signal, l.Usage = r.Started, r.ExitCode, r.Signal, r.Usage
 	return l
 }
 
@@ -208,7 +209,7 @@ func (v *podView) waitsFor() string {
 		return "waiting for Kubernetes' scheduler"
 	case v.noWatchdog != "":
 		return inLine(v.noWatchdog)
-	case v.waiting == "" || v.waiting == "ContainerCreating" || v.waiting == "PodInitializing":
+	case v.waiting == "" || v.waiting == "ContainerCreating" || v.waiting == podInitializing:
 		return "starting on node " + v.node
 	case strings.Contains(v.waiting, "Container"): // RunContainerError and such, not an image's
 		return withoutNames(v.waiting + ": " + v.what)

@@ -30,6 +30,8 @@ type node struct {
 	closed string
 	// ready: its kubelet speaks.
 	ready bool
+	// disk is what its kubelet has for pods to write, in bytes; 0 = it does not count that.
+	disk int64
 	// labels of NodeLabels that it has, as executor.Machine has them.
 	labels string
 }
@@ -77,8 +79,6 @@ func checkFit(t executor.Task, m *node) error {
 	switch {
 	case t.Image == "":
 		return fmt.Errorf("%w: no image, and a cluster runs nothing else", executor.ErrUnfit)
-	case len(t.Files) > 0 || t.Outputs.Wanted():
-		return fmt.Errorf("%w: files do not travel to pods yet: run it on a machine with containers or commands", executor.ErrUnfit)
 	case m == nil:
 		return fmt.Errorf("%w: no node %q in the cluster", executor.ErrUnfit, t.Machine)
 	case t.Need.MemMiB < 0 || t.Need.MilliCPU < 0 || t.Need.GPU < 0:

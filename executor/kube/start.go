@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/kube/carry"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -25,11 +26,20 @@ import (
 // Both deadlines count since a node may be cut off in between. It holds as long as
 // controllers and kubelets run, or are back within these lags; what if not is in
 // DESIGN.md.
-func (h *Handler) Bound(t executor.Task) (time.Duration, bool) { return h.specs.bound(t) }
+func (h *Handler) Bound(t executor.Task) (time.Duration, bool) {
+	l := load{files: len(t.Files)}
+	if _, bytes, err := carry.ListOf(t.Files); err == nil { // what is not there does not begin
+		l.in = bytes
+	}
+	return h.specs.bound(&t, l.fetching())
+}
 
 // Start implements executor.Handler. It waits a moment for a node to take the
 // pod, so that what Kubernetes refuses is declined with its own reason.
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
+	if err := h.leases.fitFiles(t); err != nil {
+		return fmt.Errorf("start %s: %w", t.ID, err)
+	}
 	return h.works.attempts.Start(ctx, t, func() (*work, error) { return h.starter.admit(t) }, func(w *work) error {
 		return h.starter.begin(ctx, w)
 	})
@@ -66,6 +76,9 @@ func (s *starter) admit(t executor.Task) (*work, error) {
 			return nil, err
 		}
 	}
+	if err := s.works.attempts.MayKeep(t); err != nil {
+		return nil, err
+	}
 	image, err := s.cfg.Images.Admit(t.Image)
 	if err != nil {
 		return nil, err
@@ -76,6 +89,7 @@ func (s *starter) admit(t executor.Task) (*work, error) {
 	w := s.works.newWork(attempts.NewAttempt(t))
 	w.image, w.deciding = image.String(), true
 	w.watched, w.fence = watched, t.Fence
+	w.carried, w.files, w.disk = isCarried(&t), len(t.Files), n.disk > 0
 	s.offer.hold(t)
 	s.works.byJob[w.job] = w
 	s.life.Add(1)
@@ -202,7 +216,15 @@ func (s *starter) writeTask(w *work) error {
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return err
 	}
-	b, err := json.Marshal(memo{Task: w.Task, Image: w.image, Since: w.since, Watched: w.watched, Boot: s.leases.boot})
+	if err := s.writeFiles(w); err != nil {
+		return err
+	}
+	task := w.Task
+	task.Files = nil // they have a list of their own
+	b, err := json.Marshal(memo{
+		Task: task, Image: w.image, Since: w.since, Watched: w.watched, Boot: s.leases.boot,
+		Carried: w.carried, Files: w.files, In: w.in, Disk: w.disk,
+	})
 	if err != nil {
 		return err
 	}
@@ -220,4 +242,9 @@ type memo struct {
 	// Watched: see lease. Boot is the life of the machine for which the task's fence counts.
 	Watched bool   `json:"watched,omitempty"`
 	Boot    string `json:"boot,omitempty"`
+	// See load.
+	Carried bool  `json:"carried,omitempty"`
+	Files   int   `json:"files,omitempty"`
+	In      int64 `json:"in,omitempty"`
+	Disk    bool  `json:"disk,omitempty"`
 }

@@ -159,7 +159,7 @@ func (d *decoder) readNode(o runtime.Object) *node {
 func (d *decoder) node(n *corev1.Node) *node {
 	c := d.cfg
 	out := &node{name: n.Name, has: c.amounts(n.Status.Allocatable)}
-	out.has.pods = n.Status.Allocatable.Pods().Value()
+	out.has.pods, out.disk = n.Status.Allocatable.Pods().Value(), n.Status.Allocatable.StorageEphemeral().Value()
 	for _, cond := range n.Status.Conditions {
 		if cond.Type == corev1.NodeReady {
 			out.ready = cond.Status == corev1.ConditionTrue

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/kube/carry"
 	"github.com/cloudshare/cloudshare/executor/kube/guard"
 	"github.com/cloudshare/cloudshare/executor/outputs"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
@@ -66,6 +67,7 @@ type leases struct {
 	// listener is nil if there is no watchdog. Attempts of earlier lives may have one.
 	listener net.Listener
 	server   *http.Server
+	carrier  *carrier // of files; nil as listener
 }
 
 // openLeases takes what is in the folder, and the address.
@@ -86,8 +88,9 @@ func (l *leases) listen(keyFile, addr string) (err error) {
 	if l.key, err = readKey(keyFile); err != nil {
 		return fmt.Errorf("read the watchdogs' key: %w", err)
 	}
-	l.listener, err = guard.Listen(addr)
-	l.server = guard.NewServer(l.key, l.answer)
+	l.carrier = &carrier{key: l.key}
+	l.server = guard.NewServer(l.key, l.answer, l.carrier)
+	l.listener, err = guard.Listen(addr, carry.KeyOf(l.key))
 	return err
 }
 
@@ -128,14 +131,16 @@ func (l *leases) close() error {
 	return errors.Join(append(errs, l.fence.Close(), l.file.Close())...)
 }
 
-// Watched is a handler with a watchdog in the pods of other sites' tasks: they are
-// held to the lease, and need no timeout.
+// Watched is a handler with a watchdog in the pods of other sites' tasks, which are
+// held to the lease and need no timeout, and in those of all tasks with files.
 type Watched struct{ *Handler }
 
 var (
 	_ executor.Handler  = Watched{}
 	_ executor.Extender = Watched{}
 	_ executor.Finder   = Watched{}
+
+	_ executor.Collector = Watched{}
 )
 
 // OpenWatched is [Open] for a configuration with a watchdog.
@@ -191,11 +196,11 @@ const silence = 10 * time.Second
 // fenceOf returns until when an attempt may live. REQUIRES: workSet.mu held.
 func (l *leases) fenceOf(w *work) int64 { return max(w.fence, l.fence.Load()) }
 
-// fitWatched says why a foreign task cannot be put under a watchdog.
+// fitWatched says why a task cannot be put under a watchdog.
 func fitWatched(t executor.Task) error {
 	if len(t.Command) == 0 {
 		return fmt.Errorf("%w: it has no command, and what its image runs by itself is not known here: "+
-			"tasks of other sites are begun by a watchdog, so give the job a command", executor.ErrUnfit)
+			"tasks of other sites, and those with files, are begun by a watchdog, so give the job a command", executor.ErrUnfit)
 	}
 	return nil
 }
@@ -307,6 +312,8 @@ func (l *leases) mustBeDead(w *work, pod *podView) *executor.Result {
 	defer l.works.mu.Unlock()
 	switch {
 	case !w.watched, w.kill == nil && !dark, w.kill == nil && w.run == "":
+		return nil
+	case executor.Boottime() < w.moved.Load()+int64(silence): // its files come
 		return nil
 	case w.run == "" && w.granted == 0:
 		w.granted = executor.Boottime() // no leave is given from now on

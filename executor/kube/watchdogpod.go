@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/kube/carry"
 	"github.com/cloudshare/cloudshare/executor/kube/guard"
 )
 
@@ -20,6 +21,7 @@ func (b *jobBuilder) putUnder(w *work, pod *corev1.PodSpec) error {
 	orders, err := guard.Orders{
 		URL: b.cfg.Watchdog.URL, Attempt: w.Name, Secret: guard.SecretOf(b.key, w.Name),
 		Grace: b.cfg.Grace, Timeout: w.Task.Timeout, Patience: b.cfg.StartLimit,
+		Free: !w.watched, Files: b.filesOf(w),
 	}.Encode()
 	if err != nil {
 		return fmt.Errorf("%w: orders of its watchdog: %w", executor.ErrUnfit, err)
@@ -38,18 +40,42 @@ func (b *jobBuilder) putUnder(w *work, pod *corev1.PodSpec) error {
 		Name:         installer,
 		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 	})
+	b.carryFiles(w, &pod.InitContainers[0], orders)
 	mount.ReadOnly = true
 	box := &pod.Containers[0]
 	box.VolumeMounts = append(box.VolumeMounts, mount)
 	box.Command = append([]string{guard.Program, guard.Verb}, box.Command...)
 	box.Env = append(box.Env, corev1.EnvVar{Name: guard.Variable, Value: escape(orders)})
-	// It begins nothing without leave, which is better than a gate.
-	pod.SchedulingGates = nil
+	if w.watched { // it begins nothing without leave, which is better than a gate
+		pod.SchedulingGates = nil
+	}
 	// It is deaf to the task's signals only as the first process of a namespace.
 	pod.ShareProcessNamespace = nil
-	// It ends the task itself after the grace, and has something to say then.
-	pod.TerminationGracePeriodSeconds = ptr(seconds(b.cfg.Grace) + 1)
+	// It ends the task itself after the grace, and has something to say and to send then.
+	pod.TerminationGracePeriodSeconds = ptr(seconds(b.cfg.Grace) + 1 + seconds(sending(&w.Task)))
 	return nil
+}
+
+// filesOf returns what a pod is told of its task's files.
+func (b *jobBuilder) filesOf(w *work) *guard.Files {
+	if !w.carried {
+		return nil
+	}
+	f := &guard.Files{
+		Key: carry.KeyOf(b.key).Public(), Fetch: w.fetching() > 0, Fetching: w.fetching(),
+		Outputs: w.Task.Outputs, Sending: sending(&w.Task),
+	}
+	f.Outputs.MaxBytes = most(&w.Task)
+	return f
+}
+
+// carryFiles has the container that brings the watchdog fetch its task's files, too.
+func (b *jobBuilder) carryFiles(w *work, c *corev1.Container, orders string) {
+	if w.fetching() == 0 {
+		return
+	}
+	c.Env = append(c.Env, corev1.EnvVar{Name: guard.Variable, Value: escape(orders)})
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: workVolume, MountPath: guard.Work})
 }
 
 // noWatchdog says what keeps the watchdog from a pod, "" = nothing.
@@ -74,20 +100,25 @@ func noWatchdog(p *corev1.Pod) string {
 // watchdog says, if it had one.
 func (l *leases) outcome(w *work, p *podView, k *kill, seen executor.Result) executor.Result {
 	l.works.mu.Lock()
-	watched, begun := w.watched, w.run != ""
+	watched, begun, carried := w.watched, w.run != "", w.carried
 	if watched && !begun && w.kill == nil { // no other life of its container begins now
 		w.kill = &kill{cause: executor.Stopped, why: "its pod has ended"}
 	}
 	l.works.mu.Unlock()
 	switch {
-	case !watched:
+	case !watched && !carried:
 		return seen
-	case !begun:
+	case watched && !begun:
 		return neverBegan(p, k, seen)
+	case p.podState.ended == nil && p.noWatchdog != "" && k == nil:
+		return lost(inLine("not started: " + p.noWatchdog))
 	case p.podState.ended == nil:
 		return seen
 	}
 	if t, ok := guard.ReadTold(p.podState.ended.Message); ok {
+		l.works.mu.Lock()
+		w.told, w.unsent = true, inLine(t.Unsent)
+		l.works.mu.Unlock()
 		return heard(w.Task, t, p, k, seen)
 	}
 	return seen // it was killed before it could tell
@@ -114,7 +145,7 @@ func heard(task executor.Task, t guard.Told, p *podView, k *kill, seen executor.
 		return notBegun(t)
 	}
 	r := seen
-	r.Run, r.ExitCode, r.Signal = max(t.Ran, 1), t.ExitCode, t.Signal
+	r.Run, r.ExitCode, r.Signal, r.Usage = max(t.Ran, 1), t.ExitCode, t.Signal, t.Usage
 	switch t.Cause {
 	case executor.Exited:
 		r.Cause, r.Detail = executor.Exited, inLine(t.Detail)

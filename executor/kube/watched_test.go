@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -96,6 +97,68 @@ func TestWatchedConformance(t *testing.T) {
 		return env
 	}, "Finish", "ExitCode", "Signal", "NoSuchCommand", "Timeout", "StopTreeThatIgnoresTERM", "LeftoversDieWithTheTask",
 		"LogsOfBothStreams", "Environment", "StartTwiceRunsOnce", "AdoptRunning", "AdoptedStop", "OrphanIsCharged")
+}
+
+// TestWatchedFiles: files travel to pods and back; every other task is one with a fence.
+func TestWatchedFiles(t *testing.T) {
+	onOther.enter(t)
+	c, n := onOther.node(t)
+	executortest.RunFiles(t, func(t *testing.T) executortest.Env {
+		cfg := watched(t, c, n, realConfig(t, c))
+		cfg.StartLimit = time.Minute
+		env := storage(&cfg)
+		env.Slack = 15 * time.Second
+		env.Open = func(t *testing.T) executor.Handler {
+			t.Helper()
+			h, err := kube.OpenWatched(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &half{Watched: h}
+		}
+		return env
+	})
+}
+
+// TestFilesWaitForTheBroker: a pod fetches and sends when the broker is back, and its task runs once.
+func TestFilesWaitForTheBroker(t *testing.T) {
+	onOther.enter(t)
+	c, n := onOther.node(t)
+	cfg := watched(t, c, n, realConfig(t, c))
+	cfg.StartLimit = time.Minute
+	r := open(t, c, cfg)
+	before := r.shell("cat in && echo before >out")
+	before.Files = []executor.File{{Path: "in", Content: []byte("in\n")}}
+	before.Fence = executor.Boottime() + int64(time.Hour)
+	ended := filepath.Join(t.TempDir(), "ended")
+	after := r.shell("sleep 3; echo after >out; >" + ended)
+	before.Outputs, after.Outputs = executor.Outputs{Paths: []string{"out"}}, executor.Outputs{Paths: []string{"out"}}
+	r.AwaitRunning(r.Begin(after))
+	r.Begin(before)
+	r.Must(r.Close())
+	r.await("that a task ends while its broker is away", func() error {
+		_, err := os.Stat(ended)
+		return err
+	})
+	r.Open()
+	for _, task := range []executor.Task{after, before} {
+		if res := r.AwaitEnd(task.ID); res.Cause != executor.Exited || res.ExitCode != 0 || res.Usage.PeakMemory == 0 {
+			t.Errorf("got %+v", res)
+		}
+	}
+}
+
+// half has every other task with files run under a watchdog with a lease, and all others.
+type half struct {
+	kube.Watched
+	n atomic.Int64
+}
+
+func (h *half) Start(ctx context.Context, t executor.Task) error {
+	if without := len(t.Files) == 0 && !t.Outputs.Wanted(); without || h.n.Add(1)%2 == 0 {
+		t.Fence = executor.Boottime() + int64(time.Hour)
+	}
+	return h.Watched.Start(ctx, t)
 }
 
 // openForeign opens a handler of watched pods to whom all tasks are other sites'.

@@ -24,7 +24,19 @@ const AnyOwner = -1
 // Folders and files that their owner may not read are opened up, if this process is the
 // owner. REQUIRES: no process of the task is left.
 func Collect(ctx context.Context, dir string, want executor.Outputs, owner int, sink executor.OutputSink) error {
-	globs, err := want.ParseGlobs()
+	return (&collector{ctx: ctx, want: want, owner: owner, sink: sink}).collect(dir)
+}
+
+// CollectWhatIs is Collect for who decides later whether what is missing is an error: it is told, before any file.
+func CollectWhatIs(
+	ctx context.Context, dir string, want executor.Outputs, owner int, sink executor.OutputSink,
+	missing func(executor.MissingOutputError),
+) error {
+	return (&collector{ctx: ctx, want: want, owner: owner, sink: sink, missing: missing}).collect(dir)
+}
+
+func (c *collector) collect(dir string) error {
+	globs, err := c.want.ParseGlobs()
 	if err != nil {
 		return err
 	}
@@ -36,7 +48,7 @@ func Collect(ctx context.Context, dir string, want executor.Outputs, owner int, 
 		return unreadable(".", err)
 	}
 	defer root.Close()
-	c := &collector{ctx: ctx, root: root, want: want, owner: owner, sink: sink}
+	c.root = root
 	for _, g := range globs {
 		c.globs = append(c.globs, &wanted{Glob: g})
 	}
@@ -62,7 +74,8 @@ type collector struct {
 	want    executor.Outputs
 	owner   int
 	sink    executor.OutputSink
-	globs   []*wanted // in the order of want's paths, then of its optional ones
+	missing func(executor.MissingOutputError) // nil = what is missing is an error
+	globs   []*wanted                         // in the order of want's paths, then of its optional ones
 	found   []found
 	bytes   int64 // of found
 	paths   int64 // bytes of found's paths
@@ -85,8 +98,13 @@ type found struct {
 // check returns which bound or which glob does not hold, for what the list has found.
 func (c *collector) check() error {
 	for i, text := range c.want.Paths {
-		if w := c.globs[i]; !w.met {
-			return &executor.MissingOutputError{Glob: text, Why: w.why}
+		w := c.globs[i]
+		switch missing := (executor.MissingOutputError{Glob: text, Why: w.why}); {
+		case w.met:
+		case c.missing == nil:
+			return &missing
+		default:
+			c.missing(missing)
 		}
 	}
 	if c.want.MaxBytes > 0 && c.bytes > c.want.MaxBytes {

@@ -32,19 +32,56 @@ func Private() Rights { return Rights{File: 0o644, Program: 0o755, Folder: 0o755
 // files yet: a name that is there already is an error, and no link is followed out of it.
 // What was copied before an error stays.
 func Put(ctx context.Context, dir string, files []executor.File, r Rights) error {
-	root, err := os.OpenRoot(dir)
+	f, err := OpenFolder(dir, r)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	p := putter{Root: root, Rights: r, made: map[string]bool{}}
+	defer f.Close()
 	for i := range files {
-		if err = p.put(ctx, &files[i]); err != nil {
+		if err = f.putter.put(ctx, &files[i]); err != nil {
 			return fmt.Errorf("put file %q: %w", files[i].Path, err)
 		}
 	}
 	return nil
 }
+
+// Folder takes files one by one, as [Put] does, whose bytes come from elsewhere.
+type Folder struct{ putter putter }
+
+// OpenFolder opens one.
+func OpenFolder(dir string, r Rights) (*Folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{putter{Root: root, Rights: r, made: map[string]bool{}}}, nil
+}
+
+// Put makes a file of what it reads.
+func (f *Folder) Put(path string, executable bool, from io.Reader) error {
+	return f.putter.make(path, executable, func(to *os.File) error {
+		_, err := io.Copy(to, from)
+		return err
+	})
+}
+
+// Empty removes all that is in it.
+func (f *Folder) Empty() error {
+	dir, err := f.putter.Open(".")
+	if err != nil {
+		return err
+	}
+	names, err := dir.Readdirnames(-1)
+	err = errors.Join(err, dir.Close())
+	for _, name := range names {
+		err = errors.Join(err, f.putter.RemoveAll(name))
+	}
+	clear(f.putter.made)
+	return err
+}
+
+// Close implements io.Closer.
+func (f *Folder) Close() error { return f.putter.Close() }
 
 // Size returns how many bytes the files have together.
 func Size(files []executor.File) (bytes int64, err error) {
@@ -71,20 +108,25 @@ type putter struct {
 }
 
 func (p *putter) put(ctx context.Context, f *executor.File) error {
-	if at := strings.LastIndexByte(f.Path, '/'); at > 0 {
-		if err := p.folder(f.Path[:at]); err != nil {
+	return p.make(f.Path, f.Executable, func(to *os.File) error { return p.fill(ctx, to, f) })
+}
+
+// make makes a file that fill fills, and the folders above it.
+func (p *putter) make(path string, executable bool, fill func(to *os.File) error) error {
+	if at := strings.LastIndexByte(path, '/'); at > 0 {
+		if err := p.folder(path[:at]); err != nil {
 			return err
 		}
 	}
 	mode := p.File
-	if f.Executable {
+	if executable {
 		mode = p.Program
 	}
-	to, err := p.OpenFile(f.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	to, err := p.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	err = p.fill(ctx, to, f)
+	err = fill(to)
 	if err == nil && p.Give {
 		err = to.Chown(p.UID, p.GID)
 	}

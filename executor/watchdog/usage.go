@@ -20,6 +20,20 @@ func (g *GroupUsage) SetPeak(text []byte) {
 	}
 }
 
+// ContainerUsage returns what the cgroup of this process's container has counted, if it can be seen in there: with this
+// process, which is small.
+func ContainerUsage() (g GroupUsage) {
+	for _, path := range []string{"/sys/fs/cgroup/memory.peak", "/sys/fs/cgroup/memory/memory.max_usage_in_bytes"} {
+		if b, err := os.ReadFile(path); err == nil && g.MemoryFrom == executor.UsageUnknown {
+			g.SetPeak(b)
+		}
+	}
+	if user, system, ok := ReadCPUStat("/sys/fs/cgroup/cpu.stat"); ok {
+		g.User, g.System, g.TimeFrom = user, system, executor.UsageCgroup
+	}
+	return g
+}
+
 // or returns it with what it does not know from reaped.
 func (g GroupUsage) or(reaped executor.Usage) executor.Usage {
 	u := reaped

@@ -86,7 +86,7 @@ func (b *boxed) Heard(from watchdog.Source) {
 }
 
 // Ended implements watchdog.Link.
-func (b *boxed) Ended(e *watchdog.End) { e.OOM, e.Group = oomKilled(), groupUsage() }
+func (b *boxed) Ended(e *watchdog.End) { e.OOM, e.Group = oomKilled(), watchdog.ContainerUsage() }
 
 // oomKilled reports whether the kernel killed for memory in this container, if its own
 // cgroup can be seen here.

@@ -14,7 +14,7 @@ import (
 // processor's time is that of both sides.
 func BenchmarkQuestion(b *testing.B) {
 	key := []byte("key")
-	s := httptest.NewServer(NewServer(key, func(Question) Answer { return Answer{Left: time.Second} }).Handler)
+	s := httptest.NewServer(NewServer(key, func(Question) Answer { return Answer{Left: time.Second} }, nil).Handler)
 	defer s.Close()
 	before := used(b)
 	b.RunParallel(func(pb *testing.PB) {
@@ -41,7 +41,7 @@ func used(b *testing.B) time.Duration {
 // questions, on both sides.
 func BenchmarkConnections(b *testing.B) {
 	key := []byte("key")
-	s := httptest.NewServer(NewServer(key, func(Question) Answer { return Answer{Left: time.Second} }).Handler)
+	s := httptest.NewServer(NewServer(key, func(Question) Answer { return Answer{Left: time.Second} }, nil).Handler)
 	defer s.Close()
 	size := func() uint64 {
 		runtime.GC()

@@ -11,7 +11,8 @@ import (
 )
 
 // Verb is the argument with which the program is a guard; what follows is the
-// task's command. With [Install] and a folder instead it is copied there.
+// task's command. With [Install] and a folder instead it is copied there, and the files of
+// the task come, if it has orders that name some.
 const (
 	Verb    = "watchdog"
 	Install = "--install"
@@ -21,7 +22,11 @@ const (
 // signal's number for one that a signal ended.
 func Main(args []string) int {
 	if len(args) == 2 && args[0] == Install {
-		if err := install(args[1]); err != nil {
+		err := install(args[1])
+		if err == nil {
+			err = fetch(os.Environ(), Work)
+		}
+		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", Verb, err)
 			return 1
 		}

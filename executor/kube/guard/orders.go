@@ -1,18 +1,23 @@
 package guard
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/kube/carry"
 )
 
 // Places in a pod.
 const (
 	Dir     = "/cloudshare/bin"   // a volume of the pod, read-only for the task
 	Program = Dir + "/cloudshare" // this program in it
+	Work    = "/cloudshare/work"  // the task's private directory
 	// told is where Kubernetes takes a container's last words from.
 	told = "/dev/termination-log"
 )
@@ -31,17 +36,59 @@ type Orders struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// Patience is how long it asks for leave to begin.
 	Patience time.Duration `json:"patience"`
+	// Free: its task has no fence, so it asks for no leave.
+	Free bool `json:"free,omitempty"`
+	// Files are those of its task, nil = it has none.
+	Files *Files `json:"files,omitempty"`
 }
 
-// version of the questions, and of the orders.
-const version = 1
+// Files are what a pod is told of the files of its task.
+type Files struct {
+	Key      []byte        `json:"key"` // of the handler
+	Fetch    bool          `json:"fetch,omitempty"`
+	Fetching time.Duration `json:"fetching,omitempty"` // at most
+	// Outputs are those that it is to leave, and Sending is how long they may take, at most.
+	Outputs executor.Outputs `json:"outputs,omitzero"`
+	Sending time.Duration    `json:"sending,omitempty"`
+}
 
-// maxOrders bounds the variable, in bytes.
-const maxOrders = 8 << 10
+func (f *Files) check() error {
+	switch {
+	case f == nil:
+		return nil
+	case len(f.Key) != ed25519.PublicKeySize:
+		return errors.New("orders with files and no handler's key")
+	case f.Fetching < 0 || f.Sending < 0:
+		return errors.New("orders with negative times")
+	}
+	return f.Outputs.Check()
+}
+
+// client returns that of an attempt's pod.
+func (o *Orders) client() *carry.Client {
+	return carry.NewClient(o.URL, o.Files.Key, o.Attempt, TokenOf(o.Secret, o.Attempt))
+}
+
+const (
+	// version of the questions, and of the orders.
+	version = 1
+	// withFiles is that of orders with files: who does not know of them begins nothing.
+	withFiles = 2
+)
+
+func (o *Orders) version() int {
+	if o.Files != nil {
+		return withFiles
+	}
+	return version
+}
+
+// maxOrders bounds the variable, in bytes: systems take 128 KiB.
+const maxOrders = 100 << 10
 
 // Encode returns the variable's value.
 func (o Orders) Encode() (string, error) {
-	o.Version = version
+	o.Version = o.version()
 	if err := o.check(); err != nil {
 		return "", err
 	}
@@ -65,14 +112,15 @@ func DecodeOrders(text string) (o Orders, err error) {
 
 func (o Orders) check() error {
 	switch {
-	case o.Version != version:
-		return fmt.Errorf("orders of version %d: this program knows %d only; let its image be the broker's version", o.Version, version)
+	case o.Version != o.version():
+		return fmt.Errorf("orders of version %d: this program knows %d and %d only; let its image be the broker's version",
+			o.Version, version, withFiles)
 	case !isName(o.Attempt) || !isName(o.Secret):
 		return errors.New("orders without a name or a secret")
 	case o.Grace < 0 || o.Timeout < 0 || o.Patience < 0:
 		return errors.New("orders with negative times")
 	}
-	return CheckURL(o.URL)
+	return errors.Join(CheckURL(o.URL), o.Files.check())
 }
 
 // CheckURL says what is wrong with the address of a handler's listener.

@@ -70,7 +70,7 @@ func begin(t *testing.T, first Answer, change func(*Orders), script string) *pod
 	t.Helper()
 	p := &pod{T: t, answer: first, asked: make(chan struct{}, 1), tell: filepath.Join(t.TempDir(), "told")}
 	key := []byte("key")
-	p.server = httptest.NewServer(NewServer(key, p.reply).Handler)
+	p.server = httptest.NewServer(NewServer(key, p.reply, nil).Handler)
 	t.Cleanup(p.server.Close)
 	p.orders = Orders{
 		URL: p.server.URL, Attempt: "site-1.7-0-1-9", Secret: SecretOf(key, "site-1.7-0-1-9"), Grace: 300 * time.Millisecond, Patience: 2 * time.Second,
@@ -208,6 +208,10 @@ func TestEnds(t *testing.T) {
 		if told.Begun != want.Begun || told.ExitCode != want.ExitCode || told.Signal != want.Signal ||
 			told.Cause != executor.Exited || told.Ran <= 0 {
 			t.Errorf("%s: told %+v, want %+v", script, told, want)
+		}
+		u := told.Usage
+		if u.PeakMemory <= 0 || u.MemoryFrom == executor.UsageUnknown || u.TimeFrom == executor.UsageUnknown {
+			t.Errorf("%s: told usage %+v", script, u)
 		}
 	}
 	p := begin(t, Answer{Left: patience}, nil, "env")

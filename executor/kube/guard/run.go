@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
+	"github.com/cloudshare/cloudshare/executor/staging"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -27,6 +28,9 @@ var _ watchdog.Link = (*guard)(nil)
 // run returns when the task has ended: no process is left then but this one.
 func (g *guard) run(command []string) Told {
 	g.calls = catchCalls()
+	if g.orders.Free {
+		return g.watchTask(command)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	asking := make(chan struct{})
@@ -78,7 +82,8 @@ func (g *guard) watchTask(command []string) Told {
 		Task:  executor.Task{Command: command, Timeout: g.orders.Timeout, Fence: g.asker.until.Load()},
 		Grace: g.orders.Grace, Fence: &g.asker.until, Link: g, Sources: sources, Bells: true,
 	}
-	return ended(g.watch.Run(g.start))
+	r := g.watch.Run(g.start)
+	return g.sendFiles(ended(r), r)
 }
 
 // spareThreads are those that this process is given before there is a task ([sandbox.Guard]).
@@ -89,6 +94,11 @@ const worse = 100
 
 // start runs the command with what the container has: its folder, its output.
 func (g *guard) start() error {
+	if f := g.orders.Files; f != nil && f.Fetch {
+		if err := staging.TakeOver(Work); err != nil {
+			return &watchdog.Trouble{Cause: err}
+		}
+	}
 	file, err := watchdog.LookPath(g.watch.Task.Command[0], g.env)
 	if err != nil {
 		return err
@@ -115,7 +125,7 @@ func (g *guard) Heard(from watchdog.Source) {
 }
 
 // Ended implements watchdog.Link: what the kernel killed for memory says the kubelet.
-func (g *guard) Ended(*watchdog.End) {}
+func (g *guard) Ended(e *watchdog.End) { e.Group = watchdog.ContainerUsage() }
 
 // ended says how.
 func ended(r executor.Result) Told {
@@ -127,7 +137,10 @@ func ended(r executor.Result) Told {
 	if r.Cause != executor.Exited && r.ExitCode == 0 { // Kubernetes must not take it for a success
 		r.ExitCode, r.Signal = 128+int(unix.SIGTERM), int(unix.SIGTERM)
 	}
-	return Told{Begun: true, Ran: r.Run, Cause: r.Cause, ExitCode: r.ExitCode, Signal: r.Signal, Detail: r.Detail}
+	return Told{
+		Begun: true, Ran: r.Run, Cause: r.Cause, ExitCode: r.ExitCode, Signal: r.Signal, Detail: r.Detail,
+		Usage: r.Usage,
+	}
 }
 
 // notBegun says why no process of the task ran.

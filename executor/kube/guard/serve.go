@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/cloudshare/cloudshare/executor/kube/carry"
 )
 
 // path of the questions; it names their version.
@@ -23,10 +25,13 @@ const (
 	idle      = 2 * time.Minute // between two, beyond what any guard lets pass
 )
 
-// NewServer answers the guards of all attempts whose secrets were made with key.
+// NewServer answers the guards of all attempts whose secrets were made with key, and serves files to their pods.
 // Whoever does not know one learns nothing.
-func NewServer(key []byte, answer func(Question) Answer) *http.Server {
+func NewServer(key []byte, answer func(Question) Answer, files carry.Site) *http.Server {
 	mux := http.NewServeMux()
+	if files != nil {
+		mux.Handle(carry.Root, carry.Handler(files))
+	}
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 		q, err := readQuestion(r.URL.Query(), key)
 		switch {
@@ -43,7 +48,7 @@ func NewServer(key []byte, answer func(Question) Answer) *http.Server {
 	})
 	return &http.Server{
 		Handler: mux, ReadTimeout: slow, WriteTimeout: slow, IdleTimeout: idle,
-		MaxHeaderBytes: maxHeader,
+		MaxHeaderBytes: maxHeader, ConnContext: carry.ConnContext,
 	}
 }
 
@@ -53,11 +58,11 @@ func refuse(w http.ResponseWriter, why string, code int) {
 	http.Error(w, why, code)
 }
 
-// Listen takes the address for a server.
-func Listen(addr string) (net.Listener, error) {
+// Listen takes the address for a server; key is the handler's, as files have it.
+func Listen(addr string, key carry.Key) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for watchdogs: %w", err)
 	}
-	return netutil.LimitListener(l, maxConns), nil
+	return carry.Listen(netutil.LimitListener(l, maxConns), key)
 }

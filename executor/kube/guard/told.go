@@ -17,6 +17,14 @@ type Told struct {
 	ExitCode int            `json:"exit"`
 	Signal   int            `json:"signal,omitempty"`
 	Detail   string         `json:"detail,omitempty"`
+	Usage    executor.Usage `json:"usage,omitzero"`
+	// Unsent is why the files that the task has left were not sent, "" = they were, or are not wanted.
+	Unsent string `json:"unsent,omitempty"`
+}
+
+func isSane(u executor.Usage) bool {
+	return u.PeakMemory >= 0 && u.User >= 0 && u.System >= 0 &&
+		u.MemoryFrom <= executor.UsageCgroup && u.TimeFrom <= executor.UsageCgroup
 }
 
 // Signalled is the detail of a task that its guard ended since a signal asked for it: that of a kubelet, or the task's.
@@ -24,11 +32,12 @@ const Signalled = "stopped: " + stopped
 
 const stopped = "its container was stopped"
 
-// maxTold is what Kubernetes keeps of last words, in bytes; maxDetail leaves room
+// maxTold is what Kubernetes keeps of last words, in bytes; the others leave room
 // for all else.
 const (
 	maxTold   = 4096
-	maxDetail = 500
+	maxDetail = 400
+	maxUnsent = 200
 )
 
 // ReadTold reads last words; false: they are not a guard's. A task could have
@@ -38,7 +47,7 @@ func ReadTold(text string) (t Told, ok bool) {
 		return Told{}, false
 	}
 	sane := t.Version == version && t.Cause <= executor.Declined && t.Ran >= 0 && len(t.Detail) <= maxTold &&
-		t.ExitCode >= 0 && t.ExitCode <= 255 && t.Signal >= 0 && t.Signal <= 64
+		t.ExitCode >= 0 && t.ExitCode <= 255 && t.Signal >= 0 && t.Signal <= 64 && isSane(t.Usage)
 	if !sane {
 		return Told{}, false
 	}
@@ -48,9 +57,8 @@ func ReadTold(text string) (t Told, ok bool) {
 // encode returns the line that Told reads.
 func (t Told) encode() []byte {
 	t.Version = version
-	if len(t.Detail) > maxDetail {
-		t.Detail = t.Detail[:maxDetail]
-	}
+	t.Detail = t.Detail[:min(len(t.Detail), maxDetail)]
+	t.Unsent = t.Unsent[:min(len(t.Unsent), maxUnsent)]
 	b, err := json.Marshal(t)
 	if err != nil { // numbers and one string
 		return nil

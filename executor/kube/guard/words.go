@@ -48,6 +48,14 @@ const MaxLeft = time.Minute
 // SecretOf returns the secret of an attempt, for the holder of a handler's key.
 func SecretOf(key []byte, attempt string) string { return sign(key, "secret", attempt) }
 
+// TokenOf returns what an attempt's pod shows for its files, for who knows its secret.
+func TokenOf(secret, attempt string) string { return sign([]byte(secret), "files", attempt) }
+
+// IsToken reports whether a token is that of an attempt, for the holder of a handler's key.
+func IsToken(key []byte, attempt, token string) bool {
+	return isName(attempt) && hmac.Equal([]byte(token), []byte(TokenOf(SecretOf(key, attempt), attempt)))
+}
+
 func sign(key []byte, parts ...string) string {
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte(strings.Join(parts, "\n"))) // no part has a newline

@@ -45,6 +45,27 @@ func TestAnswersAreTheAskers(t *testing.T) {
 	}
 }
 
+// TestTokensAreTheAttempts: for files, too, the secret of one attempt says nothing of another's.
+func TestTokensAreTheAttempts(t *testing.T) {
+	key, other := []byte("key"), "site-1.7-0-1-8"
+	token := TokenOf(SecretOf(key, asked.Attempt), asked.Attempt)
+	if !IsToken(key, asked.Attempt, token) {
+		t.Error("its own is refused")
+	}
+	for name, is := range map[string]bool{
+		"another attempt's":    IsToken(key, other, token),
+		"made with its secret": IsToken(key, other, TokenOf(SecretOf(key, asked.Attempt), other)),
+		"another handler's":    IsToken([]byte("other"), asked.Attempt, token),
+		"none":                 IsToken(key, asked.Attempt, ""),
+		"the secret itself":    IsToken(key, asked.Attempt, SecretOf(key, asked.Attempt)),
+		"of no name":           IsToken(key, "a\nb", TokenOf(SecretOf(key, "a\nb"), "a\nb")),
+	} {
+		if is {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
 // TestQuestionsAreTheGuards: who has not the attempt's secret learns nothing.
 func TestQuestionsAreTheGuards(t *testing.T) {
 	key := []byte("key")
@@ -53,7 +74,7 @@ func TestQuestionsAreTheGuards(t *testing.T) {
 			t.Errorf("heard %+v", q)
 		}
 		return Answer{Left: time.Second}
-	}).Handler)
+	}, nil).Handler)
 	defer s.Close()
 	secret := SecretOf(key, asked.Attempt)
 	other := asked
@@ -124,6 +145,37 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// TestOrdersWithFiles are of another version: a program that knows no files would begin a task without them.
+func TestOrdersWithFiles(t *testing.T) {
+	o := Orders{
+		URL: "http://10.0.0.1:7703", Attempt: "a-1", Secret: "s", Free: true,
+		Files: &Files{Key: make([]byte, 32), Fetch: true, Outputs: executor.Outputs{Paths: []string{"out/"}}},
+	}
+	text, err := o.Encode()
+	if err != nil || !strings.Contains(text, `"v":2`) {
+		t.Fatalf("got %s, %v", text, err)
+	}
+	if back, err := DecodeOrders(text); err != nil || !back.Free || back.Files == nil || !back.Files.Outputs.Wanted() {
+		t.Errorf("got %+v, %v", back, err)
+	}
+	for name, wrong := range map[string]string{
+		"an earlier version":  strings.Replace(text, `"v":2`, `"v":1`, 1),
+		"no key":              strings.Replace(text, `"key":"`, `"no":"`, 1),
+		"a glob that is none": strings.Replace(text, `"out/"`, `"../out"`, 1),
+	} {
+		if got, err := DecodeOrders(wrong); err == nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	o.Files.Outputs.Paths = []string{strings.Repeat("x/", 400) + "y"}
+	for range 200 {
+		o.Files.Outputs.Paths = append(o.Files.Outputs.Paths, o.Files.Outputs.Paths[0])
+	}
+	if _, err = o.Encode(); err == nil {
+		t.Error("orders that no environment takes are encoded")
+	}
+}
+
 // FuzzAnswer: whatever the network says, nothing breaks, and nothing that was not
 // signed counts.
 func FuzzAnswer(f *testing.F) {
@@ -159,7 +211,8 @@ func FuzzTold(f *testing.F) {
 	f.Add(`{"v":1,"cause":200}`)
 	f.Add(`{"v":1,"ran":-5,"signal":9e99}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if told, ok := ReadTold(text); ok && (told.Ran < 0 || told.Cause > executor.Declined || told.ExitCode > 255) {
+		told, ok := ReadTold(text)
+		if ok && (told.Ran < 0 || told.Cause > executor.Declined || told.ExitCode > 255 || told.Usage.PeakMemory < 0) {
 			t.Errorf("%q is taken: %+v", text, told)
 		}
 	})

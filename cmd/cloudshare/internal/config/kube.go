@@ -38,10 +38,10 @@ type KubeConfig struct {
 }
 
 // KubeWatchdog is of the first process of other sites' tasks, by which the lease is
-// their fence. All keys or none.
+// their fence, and of tasks with files, which it carries. All keys or none.
 type KubeWatchdog struct {
-	Image  string `koanf:"image" doc:"of this program: a watchdog from it begins and ends other sites' tasks, which need no timeout then; empty = none"`
-	Listen string `koanf:"listen" doc:"host:port where watchdogs in pods ask the broker how long their tasks may live"`
+	Image  string `koanf:"image" doc:"of this program: a watchdog from it begins and ends other sites' tasks, which need no timeout then, and carries files of all tasks; empty = none"`
+	Listen string `koanf:"listen" doc:"host:port where watchdogs in pods ask the broker how long their tasks may live, and fetch and send files"`
 	URL    string `koanf:"url" doc:"http://HOST:PORT by which pods reach that"`
 }
 

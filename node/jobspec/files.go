@@ -20,6 +20,14 @@ type Input struct {
 	Executable bool   // of a file; those of a directory say it themselves
 }
 
+// HashText returns the hash of the input's blob, "" if it has none, or none is known yet.
+func (in *Input) HashText() string {
+	if in.Blob.Hash == (files.Hash{}) {
+		return ""
+	}
+	return in.Blob.Hash.String()
+}
+
 // UnknownSize is the size of a blob of which a spec says the hash only.
 const UnknownSize = -1
 

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/node/files"
 )
 
 // appendInputs writes inputs in canonical form, in their order; what the broker has found out of them, too.
@@ -35,9 +34,9 @@ func appendInput(b []byte, in *Input) []byte {
 	if in.From == FromContent {
 		w.field("content")
 		w.b = appendString(w.b, string(in.Content))
-	} else if in.Blob.Hash != (files.Hash{}) {
+	} else if hash := in.HashText(); hash != "" {
 		w.field(hashFields[in.From])
-		w.b = appendString(w.b, in.Blob.Hash.String())
+		w.b = appendString(w.b, hash)
 		if in.Blob.Size != UnknownSize {
 			w.field("size")
 			w.b = strconv.AppendInt(w.b, in.Blob.Size, 10)

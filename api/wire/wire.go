@@ -46,6 +46,8 @@ type Spec struct {
 	Sites     SpecSites         `json:"sites" required:"false" doc:"where tasks may run"`
 	Selectors []string          `json:"selectors" required:"false" maxItems:"16" example:"[\"gpu=a100\",\"zone in (a,b)\"]" doc:"what a machine's labels must satisfy, all of them: KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B)"`
 	Network   bool              `json:"network,omitempty" required:"false" default:"false" doc:"the tasks need a network; at other sites they run only where others' tasks have one, and without this they have none there"`
+	Inputs    []SpecInput       `json:"inputs,omitempty" required:"false" maxItems:"256" doc:"files that each task finds when it begins"`
+	Outputs   *SpecOutputs      `json:"outputs,omitempty" required:"false" doc:"files that each task is to leave"`
 }
 
 // SpecResources is what one task needs.

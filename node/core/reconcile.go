@@ -105,26 +105,26 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 		return
 	}
 	rec := attempts.Record{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
-	task, err := c.attempts.TaskOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
-	if err == nil && !c.mayBegin(&rec, &task, as, s) {
+	st, err := c.attempts.StartOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
+	if err == nil && !c.mayBegin(&rec, &st, as, s) {
 		return
 	}
-	if _, end := c.attempts.Start(rec, task, err, fx); end != nil {
+	if _, end := c.attempts.Start(rec, st, err, fx); end != nil {
 		c.handleEnded(id, *end, fx)
 	}
 }
 
 // mayBegin reports whether a task can be started here now, and sets how long it may live.
 // If not, it has declined the task, or will examine it again once its bound is declared.
-func (c *Core) mayBegin(rec *attempts.Record, task *executor.Task, as fsm.Assignment, s StateReader) bool {
-	if why := c.machines.Unfit(task, as.Job.Site != c.site); why != "" {
+func (c *Core) mayBegin(rec *attempts.Record, st *StartEffect, as fsm.Assignment, s StateReader) bool {
+	if why := c.machines.Unfit(st, as.Job.Site != c.site); why != "" {
 		c.decline(as, trouble.DeclinedUnfit, why)
 		return false
 	}
 	if as.Job.Site == c.site {
 		return true
 	}
-	start, why := c.bounds.Fence(c.machines.HandlerOf(as.Machine), c.lease.until, rec, task, &as, s)
+	start, why := c.bounds.Fence(c.machines.HandlerOf(as.Machine), c.lease.until, rec, &st.Task, &as, s)
 	if why != "" {
 		c.decline(as, trouble.DeclinedUnbound, why)
 	}

@@ -137,6 +137,8 @@ func showSpec(w io.Writer, s wire.Spec) {
 	if s.Network {
 		cli.Row(w, "network", "needed")
 	}
+	said("inputs", strings.Join(inputWords(s.Inputs), ", "))
+	said("outputs", outputWords(s.Outputs))
 }
 
 // orNone returns a text, or what stands for none.

@@ -29,6 +29,7 @@ const (
 
 func runCommand(a *cli.App) *cobra.Command {
 	var o client.SubmitOptions
+	var force bool
 	cmd := &cobra.Command{
 		Use: "run [flags] -- COMMAND [ARG…]", Short: "Run a command somewhere in the federation, as if it ran here",
 		Long: `Submit a job of one task, print its output as it comes, and exit with the
@@ -36,42 +37,57 @@ task's own exit code; with 128+N if signal N ended it, 10 if it failed without
 one, 11 if it was cancelled, 12 if it was lost. Output that breaks off, as when a
 broker restarts, is gone on with; if that fails, the exit code is not 0.
 
+Files go with it, and come back: --input sends them into the task's work folder, and
+what --output names is in the working directory after the end, under the same names.
+What is there already is refused at once, or overwritten with --force.
+
 The command's standard input is empty: this program's is not passed on.
 
 Interrupting it (Ctrl-C) cancels the job and waits for its end; doing so twice
 leaves at once. A reader of its output that goes away, as head does, ends the job
 alike.`,
 		Example: `  cloudshare run -- make -C /srv/render
-  cloudshare run --cpu 4 --timeout 10m -- sh -c 'exit 7'; echo $?`,
+  cloudshare run --cpu 4 --timeout 10m -- sh -c 'exit 7'; echo $?
+  cloudshare run --input sim.py --output result.csv -- python3 sim.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkKey(cmd.Flags(), o.Key); err != nil {
-				return err
-			}
-			spec, err := specOf(cmd.Flags(), args)
-			if err != nil {
 				return err
 			}
 			if len(args) == 0 && !cmd.Flags().Changed("image") {
 				return cli.Usage("no command: cloudshare run [flags] -- COMMAND")
 			}
+			back, err := bringingOf(cmd, force)
+			if err != nil {
+				return err
+			}
+			files := &sending{app: a}
+			spec, err := specGiven(cmd, args, files)
+			if err != nil {
+				return err
+			}
 			if taskCount(spec) > 1 {
 				return cli.Usage("run is for one task: submit --count %d --wait runs many", taskCount(spec))
 			}
+			if err := files.send(cmd.Context()); err != nil {
+				return err
+			}
 			signal.Ignore(syscall.SIGPIPE) // or it ends this program, not the job
-			return runJob(cmd.Context(), a, spec, o)
+			return runJob(cmd.Context(), a, spec, o, back)
 		},
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVar(&o.Key, "key", "", "idempotency key: the same key and job again is one job")
 	f.BoolVar(&o.Strict, "strict", false, "refuse a job that no present site could run")
+	f.BoolVar(&force, "force", false, "overwrite files here with those that come back")
 	specFlags(f)
+	fileFlags(a, cmd)
 	_ = f.MarkHidden("count") // it is there
 	return cmd
 }
 
-// runJob submits, follows, and ends as the task did.
-func runJob(ctx context.Context, a *cli.App, spec []byte, o client.SubmitOptions) error {
+// runJob submits, follows, brings files back, and ends as the task did.
+func runJob(ctx context.Context, a *cli.App, spec []byte, o client.SubmitOptions, back bringing) error {
 	ctx, unread := context.WithCancel(ctx)
 	defer unread()
 	a.Out, a.Err = &reader{a.Out, unread}, &reader{a.Err, unread}
@@ -107,10 +123,20 @@ func runJob(ctx context.Context, a *cli.App, spec []byte, o client.SubmitOptions
 		}
 		return err
 	}
-	if err := taskExit(accepted.ID, task); err != nil || !missing {
+	var brought error
+	if ctx.Err() == nil { // who interrupts waits for no files
+		brought = back.bring(ctx, a, c, accepted.ID)
+	}
+	if err := taskExit(accepted.ID, task); err != nil {
+		if brought != nil {
+			a.Note("%s", cli.Explain(brought))
+		}
 		return err
 	}
-	return incomplete(accepted.ID)
+	if brought == nil && missing {
+		return incomplete(accepted.ID)
+	}
+	return brought
 }
 
 // reader is where output goes as long as somebody reads it.

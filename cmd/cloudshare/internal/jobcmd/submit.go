@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,12 +34,18 @@ func submitCommand(a *cli.App) *cobra.Command {
 		Long: `Submit a job of one or many equal tasks, and print its id.
 
 The command stands after "--". With -f the job comes from a YAML or JSON file
-("-" reads standard input); several documents in it are several jobs.`,
+("-" reads standard input); several documents in it are several jobs.
+
+Files travel with tasks: those of --input are in a task's work folder when it begins,
+wherever it runs, and those that --output names come back from there (cloudshare
+fetch). What the broker has already is not sent again. In a job's file an input may
+name one of this machine, {path: in.txt, file: ./in.txt}, relative to that file.`,
 		Example: `  cloudshare submit -- sh -c 'echo hello from $CLOUDSHARE_SITE'
   cloudshare submit --count 20 --cpu 1 --timeout 1m --wait -- sleep 5
   cloudshare submit --follow -- make -C /srv/render
   cloudshare submit --dry-run --cpu 8 -- make -C /srv/render
-  cloudshare submit -f job.yaml`,
+  cloudshare submit -f job.yaml
+  cloudshare submit --input sim.py --input-each 'params/*.json:p.json' --output 'out/*.csv' -- python3 sim.py p.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkKey(cmd.Flags(), s.key); err != nil {
 				return err
@@ -56,6 +63,7 @@ The command stands after "--". With -f the job comes from a YAML or JSON file
 	f.BoolVarP(&s.quiet, "quiet", "q", false, "print ids only, and no notes")
 	f.BoolVar(&s.follow, "follow", false, "print the task's output as it comes, and wait")
 	specFlags(f)
+	fileFlags(a, cmd)
 	return cmd
 }
 
@@ -96,11 +104,13 @@ var specPaths = map[string]string{
 	"max-attempts": "retry.max_attempts", "on-loss": "retry.on_loss", "priority": "priority",
 	"label": "labels", "only": "sites.only", "not": "sites.not", "select": "selectors",
 	"network": "network",
+	flagInput: "inputs", flagInputEach: "inputs", flagInputURL: "inputs",
+	flagOutput: "outputs.paths", flagOptional: "outputs.optional", "output-max": "outputs.max", "output-when": "outputs.when",
 }
 
-// specOf builds a job's JSON of the flags given; the broker knows the defaults
+// specMap builds a job of the flags given, but for its inputs; the broker knows the defaults
 // and judges the values.
-func specOf(f *pflag.FlagSet, command []string) ([]byte, error) {
+func specMap(f *pflag.FlagSet, command []string) (map[string]any, error) {
 	spec := map[string]any{}
 	if len(command) > 0 {
 		spec["command"] = command
@@ -108,7 +118,7 @@ func specOf(f *pflag.FlagSet, command []string) ([]byte, error) {
 	var bad error
 	f.Visit(func(flag *pflag.Flag) {
 		path, known := specPaths[flag.Name]
-		if !known {
+		if !known || path == "inputs" { // these are made of files
 			return
 		}
 		v, err := flagValue(f, flag)
@@ -126,14 +136,7 @@ func specOf(f *pflag.FlagSet, command []string) ([]byte, error) {
 		}
 		at[path] = v
 	})
-	if bad != nil {
-		return nil, bad
-	}
-	out, err := marshalSpec(spec)
-	if err != nil {
-		return nil, cli.Usage("%w", err)
-	}
-	return out, nil
+	return spec, bad
 }
 
 func flagValue(f *pflag.FlagSet, flag *pflag.Flag) (any, error) {
@@ -149,8 +152,11 @@ func flagValue(f *pflag.FlagSet, flag *pflag.Flag) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if flag.Name == "select" {
+		switch flag.Name {
+		case "select":
 			return splitSelectors(pairs), nil
+		case flagOutput, flagOptional:
+			return pairs, nil
 		}
 		m := map[string]string{}
 		for _, pair := range pairs {
@@ -186,33 +192,59 @@ func splitSelectors(texts []string) (list []string) {
 
 // submitGiven sends one job, or the documents of a file.
 func submitGiven(a *cli.App, cmd *cobra.Command, args []string, s submission) error {
-	if s.file != "" {
-		if err := onlyFile(cmd.Flags(), args); err != nil {
-			return err
-		}
-		specs, err := readSpecs(a, s.file)
-		if err != nil {
-			return err
-		}
-		if s.dryRun {
-			return showDryRun(a, cmd, specs, s)
-		}
-		if len(specs) != 1 {
-			return submitMany(a, cmd, specs, s)
-		}
-		return submitOne(a, cmd, specs[0], s)
-	}
-	spec, err := specOf(cmd.Flags(), args)
+	a.Quiet = s.quiet
+	files := &sending{app: a}
+	specs, err := specsGiven(a, cmd, args, s, files)
 	if err != nil {
 		return err
 	}
-	if len(args) == 0 && !cmd.Flags().Changed("image") {
-		return cli.Usage("no command: cloudshare submit [flags] -- COMMAND, or -f FILE")
-	}
 	if s.dryRun {
-		return showDryRun(a, cmd, [][]byte{spec}, s)
+		return showDryRun(a, cmd, specs, s)
 	}
-	return submitOne(a, cmd, spec, s)
+	if err := s.check(specs); err != nil {
+		return err
+	}
+	if err := files.send(cmd.Context()); err != nil {
+		return err
+	}
+	if len(specs) != 1 {
+		return submitMany(a, cmd, specs, s)
+	}
+	return submitOne(a, cmd, specs[0], s)
+}
+
+// specsGiven reads the jobs, and the files that they name.
+func specsGiven(a *cli.App, cmd *cobra.Command, args []string, s submission, files *sending) ([][]byte, error) {
+	if s.file == "" {
+		if len(args) == 0 && !cmd.Flags().Changed("image") {
+			return nil, cli.Usage("no command: cloudshare submit [flags] -- COMMAND, or -f FILE")
+		}
+		spec, err := specGiven(cmd, args, files)
+		return [][]byte{spec}, err
+	}
+	if err := onlyFile(cmd.Flags(), args); err != nil {
+		return nil, err
+	}
+	specs, err := readSpecs(a, s.file)
+	for i := range specs {
+		if specs[i], err = files.fromFile(cmd.Context(), specs[i], filepath.Dir(s.file)); err != nil {
+			return nil, fmt.Errorf("job %d of %s: %w", i+1, s.file, err)
+		}
+	}
+	return specs, err
+}
+
+// check refuses what cannot be done with so many jobs, before their files are sent.
+func (s *submission) check(specs [][]byte) error {
+	switch {
+	case len(specs) == 0:
+		return cli.Usage("%s holds no job", s.file)
+	case s.follow && len(specs) > 1:
+		return cli.Usage("--follow prints one job's output; the file holds %d", len(specs))
+	case s.follow && taskCount(specs[0]) > 1:
+		return cli.Usage("--follow prints one task's output: submit without it, then cloudshare logs ID --all --follow")
+	}
+	return nil
 }
 
 // onlyFile refuses to mix a file with a job on the command line.
@@ -230,9 +262,6 @@ func onlyFile(f *pflag.FlagSet, args []string) error {
 }
 
 func submitOne(a *cli.App, cmd *cobra.Command, spec []byte, s submission) error {
-	if s.follow && taskCount(spec) > 1 {
-		return cli.Usage("--follow prints one task's output: submit without it, then cloudshare logs ID --all --follow")
-	}
 	c, err := a.Client()
 	if err != nil {
 		return err
@@ -285,13 +314,6 @@ func taskCount(spec []byte) int64 {
 
 // submitMany sends each job as a line. One refused job does not stop others.
 func submitMany(a *cli.App, cmd *cobra.Command, specs [][]byte, s submission) error {
-	if s.follow {
-		return cli.Usage("--follow prints one job's output; the file holds %d", len(specs))
-	}
-	if len(specs) == 0 {
-		return cli.Usage("%s holds no job", s.file)
-	}
-	a.Quiet = s.quiet
 	c, err := a.Client()
 	if err != nil {
 		return err

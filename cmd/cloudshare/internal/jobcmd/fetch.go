@@ -1,0 +1,84 @@
+package jobcmd
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/fetch"
+)
+
+func fetchCommand(a *cli.App) *cobra.Command {
+	var dir string
+	var task uint32
+	cmd := &cobra.Command{
+		Use: "fetch JOB", Short: "Bring home the files that a job's tasks have left", Args: oneJob,
+		Long: `Bring the files that a job's tasks have left, as its --output named them, into this directory or another one. Those of
+a job of several tasks go into a folder for each task, named by its index; those of one --task, and of a job of one task,
+go there directly.
+
+What is there stays: a file with the same bytes is passed over, so that what was interrupted is gone on with; one with
+others is told, and the exit code is then not 0. Each file's SHA-256 is checked. Nothing is written outside the
+directory, and of a file's mode only whether it can be executed is kept.`,
+		Example: `  cloudshare fetch site-1.42 -o results
+  cloudshare fetch site-1.42 --task 7`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p := fetch.Plan{Job: args[0], Dir: dir}
+			if slices.Contains(forms, dir) {
+				return cli.Usage("-o %s: -o is the directory here; the form of the answer is --output %s, a directory ./%s",
+					dir, dir, dir)
+			}
+			var of *uint32
+			if cmd.Flags().Changed("task") {
+				of = &task
+			}
+			return fetchFiles(cmd.Context(), a, p, of)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&dir, "dir", "o", ".", "the `DIRECTORY` that gets the files; it is made if it is not there")
+	f.Uint32Var(&task, "task", 0, "only of the task of this index")
+	f.StringVar(&a.Format, "output", forms[0], "table, json or yaml")
+	_ = cmd.MarkFlagDirname("dir") // it is there
+	return cmd
+}
+
+// fetchFiles fetches the files of a job, or of one of its tasks, and says what came.
+func fetchFiles(ctx context.Context, a *cli.App, p fetch.Plan, task *uint32) error {
+	c, err := a.Client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	job, err := c.Job(ctx, p.Job)
+	if err != nil {
+		return err
+	}
+	p.ByTask = task == nil && job.Spec.Count > 1
+	list, outcome, err := fetchTo(ctx, a, c, p, task)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return cli.WithExit(cli.ExitNotFound, noFiles(job))
+	}
+	a.Note("%s", fetched(outcome))
+	return a.Show(wire.List[fetch.File]{Items: list}, func(io.Writer) {})
+}
+
+// fetchTo lists a job's files and fetches them.
+func fetchTo(ctx context.Context, a *cli.App, c *client.Client, p fetch.Plan, task *uint32,
+) ([]fetch.File, fetch.Outcome, error) {
+	f := fetch.New(c, newTransferBar(a))
+	list, err := f.List(ctx, p.Job, task)
+	if err != nil || len(list) == 0 {
+		return nil, fetch.Outcome{}, err
+	}
+	outcome, err := f.Save(ctx, list, p)
+	return list, outcome, err
+}

@@ -105,11 +105,11 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 		return
 	}
 	rec := attempts.Record{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
-	task, err := c.attempts.TaskOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
-	if err == nil && !c.mayBegin(&rec, &task, as, s) {
+	st, err := c.attempts.StartOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
+	if err == nil && !c.mayBegin(&rec, &st.Task, as, s) {
 		return
 	}
-	if _, end := c.attempts.Start(rec, task, err, fx); end != nil {
+	if _, end := c.attempts.Start(rec, st, err, fx); end != nil {
 		c.handleEnded(id, *end, fx)
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/node/core/machines"
 	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -40,16 +42,19 @@ func (b *Book) Len() int { return len(b.byID) }
 // All yields the attempts in no order; those that it yields may be dropped meanwhile.
 func (b *Book) All() iter.Seq2[executor.ID, *Attempt] { return maps.All(b.byID) }
 
-// TaskOf says what to run; the error is that of an unreadable payload.
-func (b *Book) TaskOf(rec Record, owner string, timeoutMs int64, payload []byte) (executor.Task, error) {
-	task := executor.Task{
+// StartOf says what to run, and with which files; the error is that of an unreadable payload. The handler is Start's
+// to name.
+func (b *Book) StartOf(rec Record, owner string, timeoutMs int64, payload []byte) (turn.StartEffect, error) {
+	st := turn.StartEffect{HandlerID: turn.HandlerID{ID: rec.ID}, Task: executor.Task{
 		ID: rec.ID, Owner: owner, Site: b.site, Machine: rec.Machine, Need: rec.Need,
 		Timeout: time.Duration(timeoutMs) * time.Millisecond,
-	}
+	}}
 	spec, err := b.specOf(owner, payload)
 	if err != nil {
-		return task, fmt.Errorf("unreadable job: %w", err)
+		return st, fmt.Errorf("unreadable job: %w", err)
 	}
+	task := &st.Task
+	st.Inputs, task.Outputs = spec.Inputs, outputsOf(&spec.Outputs)
 	task.Command, task.Image, task.Env, task.Network = spec.Command, spec.Image, spec.Env, spec.Network
 	if spec.Indices.Len() > rec.ID.Task {
 		if task.Env == nil {
@@ -57,12 +62,22 @@ func (b *Book) TaskOf(rec Record, owner string, timeoutMs int64, payload []byte)
 		}
 		task.Env[executor.IndexVar] = strconv.FormatUint(uint64(spec.Indices.At(rec.ID.Task)), 10)
 	}
-	return task, nil
+	return st, nil
+}
+
+// outputsOf returns what a handler is to keep of what a job's task leaves.
+func outputsOf(o *jobspec.Outputs) executor.Outputs {
+	if !o.Wanted() {
+		return executor.Outputs{}
+	}
+	return executor.Outputs{
+		Paths: slices.Clone(o.Paths), Optional: slices.Clone(o.Optional), MaxBytes: o.MaxBytes, When: o.When,
+	}
 }
 
 // Start records an attempt and has its handler start it after the sync. With err, why it
 // cannot be started, it only records it, and returns its end.
-func (b *Book) Start(rec Record, task executor.Task, err error, fx *turn.Effects) (a *Attempt, end *executor.Result) {
+func (b *Book) Start(rec Record, st turn.StartEffect, err error, fx *turn.Effects) (a *Attempt, end *executor.Result) {
 	rec.AssignedMs = b.now.Wall.UnixMilli()
 	handler := b.machines.HandlerOf(rec.Machine)
 	a = &Attempt{Record: rec, Handler: handler, Begun: b.now.Boot}
@@ -71,7 +86,8 @@ func (b *Book) Start(rec Record, task executor.Task, err error, fx *turn.Effects
 	if err != nil {
 		return a, &executor.Result{Cause: executor.NoStart, Detail: err.Error()}
 	}
-	fx.Starts = append(fx.Starts, turn.StartEffect{HandlerID: turn.HandlerID{Handler: handler, ID: rec.ID}, Task: task})
+	st.Handler = handler
+	fx.Starts = append(fx.Starts, st)
 	return a, nil
 }
 

@@ -76,6 +76,7 @@ func (m *Memory) specOf(owner string, payload []byte) (jobspec.Spec, error) {
 	}
 	spec := m.spec
 	spec.Command, spec.Env = slices.Clone(spec.Command), maps.Clone(spec.Env)
+	spec.Inputs = slices.Clone(spec.Inputs)
 	return spec, nil
 }
 

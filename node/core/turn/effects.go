@@ -4,6 +4,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -48,6 +49,9 @@ type HandlerID struct {
 type StartEffect struct {
 	HandlerID
 	Task executor.Task
+	// Inputs are what the job's user has each task find, as the owner's broker has resolved them. The task has no Files
+	// yet: whoever carries this out brings their bytes here first. Their contents are shared, and only read.
+	Inputs []jobspec.Input
 }
 
 // StopEffect has a handler stop an attempt, with why for people.

@@ -109,6 +109,7 @@ const (
 	HinderedShape                     // no machine would fit a task, even empty
 	HinderedLabels                    // no machine has the labels that its selectors want
 	HinderedNetwork                   // it gives others' tasks no network, and the job needs one
+	HinderedFiles                     // it gives the job's tasks less room for files than they may need
 	HinderedKind                      // its machines run the other kind of task
 	HinderedClosed                    // it offers no machine
 	HinderedLost                      // its lease ran out
@@ -118,7 +119,7 @@ const (
 )
 
 var hindranceNames = [...]string{
-	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "labels", "network", "kind", "closed", "lost", "rule", "left", "unknown",
+	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "labels", "network", "files", "kind", "closed", "lost", "rule", "left", "unknown",
 }
 
 // String returns the hindrance's name in the API.

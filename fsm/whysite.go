@@ -98,10 +98,8 @@ func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 	case small != nil:
 		v.Why, v.Machine, v.Short = HinderedShape, small.name, q.missing(small.whole)
 	case other != nil:
-		v.Why, v.Machine, v.Lacks = HinderedLabels, other.name, joined(q.shape.Lacking(other.labels.list()))
-		if q.lacksNetwork(other) {
-			v.Why = HinderedNetwork
-		}
+		v.Machine, v.Lacks = other.name, joined(q.shape.Lacking(other.labels.list()))
+		v.Why = q.unlabelled(other)
 	case offered:
 		v.Why = HinderedKind
 	default:
@@ -110,12 +108,18 @@ func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 	return best
 }
 
-// lacksNetwork reports whether nothing but a network hinders a machine.
-func (q *inquiry) lacksNetwork(m *machine) bool {
+// unlabelled returns how its labels hinder a machine: nothing but a network, or room for files, may be missing.
+func (q *inquiry) unlabelled(m *machine) Hindrance {
 	labels := m.labels.list()
-	return q.shape.Unmet(labels) == 1 && slices.ContainsFunc(q.shape.Rules, func(r command.Selector) bool {
-		return r.Key == command.NetworkLabel && !r.Admits(labels)
-	})
+	i := slices.IndexFunc(q.shape.Rules, func(r command.Selector) bool { return !r.Admits(labels) })
+	switch {
+	case q.shape.Unmet(labels) != 1:
+	case q.shape.Rules[i].Key == command.NetworkLabel:
+		return HinderedNetwork
+	case command.FilesWish(q.shape.Rules[i].Key) != "":
+		return HinderedFiles
+	}
+	return HinderedLabels
 }
 
 func (q *inquiry) nearer(a, b *machine) bool {

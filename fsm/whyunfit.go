@@ -80,8 +80,14 @@ func unlabelled(h *command.Shape, machines []alike) string {
 	for i := range h.Rules {
 		r := &h.Rules[i]
 		if r.Key == command.NetworkLabel {
-			if !slices.ContainsFunc(machines, func(a alike) bool { return r.Admits(a.first.labels.list()) }) {
+			if !admitted(r, machines) {
 				return "its job needs a network, which " + sitesOf(machines) + " to others' tasks (sandbox.network)"
+			}
+			continue
+		}
+		if wish := command.FilesWish(r.Key); wish != "" {
+			if !admitted(r, machines) {
+				return "its job needs " + wish + ", which " + sitesOf(machines) + " (data.lend_max, or no files travel there)"
 			}
 			continue
 		}
@@ -94,6 +100,11 @@ func unlabelled(h *command.Shape, machines []alike) string {
 	}).first
 	return fmt.Sprintf("%s has all of %s; nearest: %s/%s lacks %s", whose, joined(wishes(h)),
 		near.site.name, near.name, joined(h.Lacking(near.labels.list())))
+}
+
+// admitted reports whether a selector is satisfied by one of some machines.
+func admitted(r *command.Selector, machines []alike) bool {
+	return slices.ContainsFunc(machines, func(a alike) bool { return r.Admits(a.first.labels.list()) })
 }
 
 // sitesOf names the sites of some machines, which do not give something.
@@ -114,8 +125,11 @@ func sitesOf(machines []alike) string {
 func wishes(h *command.Shape) []string {
 	list := slices.Clone(h.Selectors)
 	for i, text := range list {
-		if command.IsNetworkSelector(text) {
+		switch {
+		case command.IsNetworkSelector(text):
 			list[i] = "a network"
+		case command.IsFilesSelector(text):
+			list[i] = command.FilesWish(text)
 		}
 	}
 	return list

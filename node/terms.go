@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -20,7 +21,7 @@ type Terms struct {
 }
 
 // Labels that every machine of a broker has, whatever its terms say, besides
-// [command.NetworkLabel].
+// [command.NetworkLabel] and those of [command.FilesLabels].
 const (
 	LabelHandler = "handler" // the handler's name
 	LabelSite    = "site"    // the site's
@@ -28,26 +29,29 @@ const (
 
 // Validate names the first label or number that cannot be.
 func (t Terms) Validate() error {
-	for _, key := range [...]string{LabelHandler, LabelSite, command.NetworkLabel} {
-		if _, ok := t.Labels[key]; ok {
+	longest := strings.Repeat("x", command.MaxLabelValue) // of a name, which is not known here
+	implied := impliedLabels(longest)
+	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
+		if _, ok := implied[key]; ok || key == LabelHandler || key == LabelSite {
 			return fmt.Errorf("label %s is implied: leave it out", key)
 		}
 	}
 	if t.Tasks < 0 || t.Tasks > command.MaxSlots {
 		return fmt.Errorf("tasks %d: must be 0 to %d", t.Tasks, command.MaxSlots)
 	}
-	longest := strings.Repeat("x", command.MaxLabelValue) // of a name, which is not known here
-	_, err := Terms{Labels: t.withNetwork(longest)}.LabelsAt(longest, longest)
+	maps.Copy(implied, t.Labels)
+	_, err := Terms{Labels: implied}.LabelsAt(longest, longest)
 	if err != nil {
-		err = fmt.Errorf("labels: %w; %s, %s and %s count with them", err, LabelHandler, LabelSite, command.NetworkLabel)
+		err = fmt.Errorf("labels: %w; %s, %s and %d of the broker's own count with them",
+			err, LabelHandler, LabelSite, len(impliedLabels("")))
 	}
 	return err
 }
 
-// withNetwork adds the label that the broker sets, so that there is room for it.
-func (t Terms) withNetwork(value string) map[string]string {
-	all := map[string]string{command.NetworkLabel: value}
-	maps.Copy(all, t.Labels)
+// impliedLabels are those that brokers set besides LabelHandler and LabelSite, so that there is room for them.
+func impliedLabels(site string) map[string]string {
+	all := command.FilesLabels(site, 0, command.MaxOutputBytes)
+	all[command.NetworkLabel] = site
 	return all
 }
 

@@ -45,7 +45,7 @@ type WhyTurn struct {
 // WhySite says why one site does not run the job.
 type WhySite struct {
 	Site     string    `json:"site"`
-	Why      string    `json:"why" enum:"free,turn,full,reserved,declined,suspect,shape,labels,network,kind,closed,lost,rule,left,unknown"`
+	Why      string    `json:"why" enum:"free,turn,full,reserved,declined,suspect,shape,labels,network,files,kind,closed,lost,rule,left,unknown"`
 	Text     string    `json:"text"`
 	Machines int       `json:"machines" doc:"that could run a task if they were empty"`
 	Slots    uint64    `json:"slots" doc:"tasks that fit now"`

@@ -28,6 +28,11 @@ func NetworkSelector(owner string) string {
 
 // IsNetworkSelector reports whether a selector in canonical form is about NetworkLabel.
 func IsNetworkSelector(text string) bool {
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(text, "!"), NetworkLabel)
+	return isAbout(strings.TrimPrefix(text, "!"), NetworkLabel)
+}
+
+// isAbout reports whether a selector in canonical form, without a first "!", is about a label.
+func isAbout(text, label string) bool {
+	rest, ok := strings.CutPrefix(text, label)
 	return ok && (rest == "" || strings.ContainsRune(" !=", rune(rest[0])))
 }

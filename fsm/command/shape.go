@@ -102,6 +102,8 @@ func (h *Shape) Lacking(labels Pairs) (lacks []string) {
 		case r.Accepts(value, ok):
 		case r.Key == NetworkLabel:
 			lacks = append(lacks, "a network for others' tasks (sandbox.network)")
+		case FilesWish(r.Key) != "":
+			lacks = append(lacks, FilesWish(r.Key)+" (data.lend_max, or no files travel there)")
 		case ok:
 			lacks = append(lacks, fmt.Sprintf("%s (it has %s=%s)", r, r.Key, value))
 		default:

@@ -162,7 +162,10 @@ func New(cfg Config) (*Broker, error) {
 			return nil, fmt.Errorf("configure broker: labels of handler %s: %w", name, err)
 		}
 		b.runner.handlers[name] = h
-		b.core.AddHandler(name, bounds.GuardOf(h), core.Terms{Labels: labels, Tasks: t.Tasks, Site: cfg.Site})
+		_, collects := h.(executor.Collector)
+		b.core.AddHandler(name, bounds.GuardOf(h), core.Terms{
+			Labels: labels, Tasks: t.Tasks, Site: cfg.Site, Collects: collects,
+		})
 	}
 	return b, nil
 }

@@ -151,6 +151,10 @@ func (c *Core) AddHandler(name string, g Guard, t Terms) {
 	c.machines.AddHandler(name, t)
 }
 
+// LendFiles tells the core, before the first event, that files travel with the tasks of handlers that collect them:
+// those of a task of another site may take so many bytes, what it is given and what it leaves together.
+func (c *Core) LendFiles(most int64) { c.machines.LendFiles(most) }
+
 // SetEmit has events of home jobs given to those who read, once they are durable.
 func (c *Core) SetEmit(tell func([]node.Event)) { c.home.SetEmit(tell) }
 

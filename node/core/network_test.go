@@ -49,7 +49,7 @@ func TestNetworkTakenBack(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.gives(executor.NetworkNone)
-	task := &executor.Task{Machine: a.machine().Name, Network: true}
+	task := &StartEffect{Task: executor.Task{Machine: a.machine().Name, Network: true}}
 	if why := a.core.machines.Unfit(task, true); !strings.Contains(why, "gives other sites' tasks no network (sandbox.network)") {
 		t.Error(why)
 	}

@@ -122,8 +122,7 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 // mayBegin reports whether a task can be started here now, and sets how long it may live.
 // If not, it has declined the task, or will examine it again once its bound is declared.
 func (c *Core) mayBegin(rec *attempts.Record, st *StartEffect, as fsm.Assignment, s StateReader) bool {
-	task := &st.Task
-	if why := c.machines.Unfit(task, as.Job.Site != c.site); why != "" {
+	if why := c.machines.Unfit(st, as.Job.Site != c.site); why != "" {
 		c.decline(as, trouble.DeclinedUnfit, why)
 		return false
 	}
@@ -131,9 +130,9 @@ func (c *Core) mayBegin(rec *attempts.Record, st *StartEffect, as fsm.Assignment
 		return true
 	}
 	if c.attempts.IsStaged(st) {
-		return c.mayStage(task, as)
+		return c.mayStage(&st.Task, as)
 	}
-	start, why := c.bounds.Fence(c.machines.HandlerOf(as.Machine), c.lease.until, rec, task, &as, s)
+	start, why := c.bounds.Fence(c.machines.HandlerOf(as.Machine), c.lease.until, rec, &st.Task, &as, s)
 	if why != "" {
 		c.decline(as, trouble.DeclinedUnbound, why)
 	}

@@ -63,7 +63,7 @@ func (h *SiteReports) text(v *fsm.WhyView, x *fsm.SiteWhy) string {
 	switch x.Why {
 	case fsm.HinderedClosed:
 		text = h.closedText(x.Site, own)
-	case fsm.HinderedKind, fsm.HinderedLabels, fsm.HinderedNetwork, fsm.HinderedShape:
+	case fsm.HinderedKind, fsm.HinderedLabels, fsm.HinderedNetwork, fsm.HinderedFiles, fsm.HinderedShape:
 		if own.Away != "" {
 			text += "; " + own.Away
 		}

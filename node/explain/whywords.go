@@ -44,6 +44,8 @@ func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
 		return fmt.Sprintf("no machine with the labels wanted: %s lacks %s", x.Machine, x.Lacks)
 	case fsm.HinderedNetwork:
 		return "the job needs a network, which it does not give to others' tasks (its sandbox.network)"
+	case fsm.HinderedFiles:
+		return "gives no " + x.Lacks
 	case fsm.HinderedKind:
 		return "its machines run the other kind of task: an image is needed, or none may be named"
 	case fsm.HinderedClosed:

@@ -23,6 +23,7 @@ type Set struct {
 	order  []string
 	// terms are those of each handler, by its name; one without any has no labels.
 	terms    map[string]Terms
+	files    lending
 	troubles *trouble.Troubles
 	// used counts every attempt from begin until it ended or was dropped.
 	used occupancy
@@ -39,6 +40,9 @@ func NewSet(limits node.Exposure, now *turn.Clock, troubles *trouble.Troubles) S
 // AddHandler says on which terms a handler lends its machines.
 func (s *Set) AddHandler(name string, t Terms) { s.terms[name] = t }
 
+// LendFiles says that files travel with tasks here: those of a task of another site may take so many bytes.
+func (s *Set) LendFiles(most int64) { s.files = lending{travel: true, most: most} }
+
 // Update takes a handler's machines as they are now.
 func (s *Set) Update(handler string, list []executor.Machine) {
 	for name, m := range s.byName {
@@ -46,7 +50,7 @@ func (s *Set) Update(handler string, list []executor.Machine) {
 			delete(s.byName, name)
 		}
 	}
-	for _, m := range s.terms[handler].onTerms(handler, list) {
+	for _, m := range s.terms[handler].onTerms(handler, list, s.files) {
 		s.byName[m.Name] = m
 	}
 	s.order = s.order[:0]
@@ -106,13 +110,18 @@ func (s *Set) NoRoom(as *fsm.Assignment) (class trouble.DeclineClass, why string
 
 // Unfit returns why a machine does not run such a task, foreign or the site's own; "" if
 // it does. The state has matched both; the machine may be another one since.
-func (s *Set) Unfit(t *executor.Task, foreign bool) string {
-	m := s.byName[t.Machine]
+func (s *Set) Unfit(st *turn.StartEffect, foreign bool) string {
+	t, m := &st.Task, s.byName[st.Task.Machine]
 	switch {
 	case !m.takes(t.Image != ""):
 		return fmt.Sprintf("machine %s runs %s only now", t.Machine, runsOf(m.Machine))
 	case foreign && t.Network && m.Network == executor.NetworkNone:
 		return fmt.Sprintf("machine %s gives other sites' tasks no network (sandbox.network)", t.Machine)
+	case len(st.Inputs) > 0 && !m.files, t.Outputs.Wanted() && !m.files:
+		return fmt.Sprintf("no files travel with tasks of machine %s", t.Machine)
+	case foreign && t.Outputs.Wanted() && t.Outputs.MaxBytes > s.files.most:
+		return fmt.Sprintf("its outputs may take %d bytes, and the site lends other sites' tasks %d (data.lend_max)",
+			t.Outputs.MaxBytes, s.files.most)
 	}
 	return ""
 }

@@ -5,10 +5,11 @@
 //
 //	JSON text ──ParseSpec──▶ Spec ──Spec.JobSpec──▶ command.JobSpec ──SpecOf──▶ Spec
 //	                                    Sealer ──▶         └ payload: what the state machine never reads
-//	                                               (labels, image: everybody · name, command, environment: sealed)
+//	                                               (labels, image: everybody · name, command, environment,
+//	                                                inputs, outputs: sealed)
 //
 // Parsing is strict: a field that is unknown, repeated or out of bounds is an error that names the
 // field. The package also has the indices by which users number tasks ([Indices]), quantities of
-// memory, and quoting for a shell. It is a leaf: it imports the state machine's commands and the
-// executors' contract, and nothing of the broker.
+// memory, and quoting for a shell. It is a leaf: it imports the state machine's commands, the executors'
+// contract and the words for files, and nothing of the broker.
 package jobspec

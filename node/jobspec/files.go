@@ -1,6 +1,8 @@
 package jobspec
 
 import (
+	"fmt"
+
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/node/files"
 )
@@ -28,10 +30,29 @@ type InputFrom uint8
 const (
 	FromFile      InputFrom = iota // a blob
 	FromDirectory                  // the files of a manifest, below Path
-	FromEach                       // of a manifest the file at the task's position, as Path: each task gets one
+	FromEach                       // of a manifest the file at the task's index, as Path: each task gets one
 	FromContent                    // bytes that stand in the spec
 	FromURL                        // what the owner's broker fetches from there, before the job is accepted
 )
+
+// CheckEach returns what is wrong with an input of which each task gets one of so many files: the one whose place in
+// the manifest, from 0, is the task's index. So a task that is run again, beside others than before, gets the same one.
+// The error is a *SpecError.
+func (s *Spec) CheckEach(input, count int) error {
+	field := fmt.Sprintf("inputs.%d.each", input)
+	if n := s.Indices.Len(); n > 0 {
+		if last := s.Indices.At(n - 1); int64(last) >= int64(count) {
+			return &SpecError{Field: field, Reason: fmt.Sprintf("has %d files, so the last index may be %d, not %d",
+				count, count-1, last)}
+		}
+		return nil
+	}
+	if int64(s.Count) != int64(count) {
+		return &SpecError{Field: field, Reason: fmt.Sprintf("has %d files for %d tasks: give count %d, or indices",
+			count, s.Count, count)}
+	}
+	return nil
+}
 
 // Outputs are the files that each task of a job is to leave, for its owner to have. The zero value is none.
 type Outputs struct {

@@ -36,10 +36,15 @@ var memoryUnits = []memoryUnit{
 // maxDecimals bounds the decimals of a quantity such as 1.5Gi.
 const maxDecimals = 3
 
-// ParseMemory reads a quantity of bytes such as "256Mi" or "1.5Gi" as MiB, rounded up. The error says
-// what to write, without repeating the text: "4GB" means 4 GB to some and 4 GiB to others, so it
-// names both.
+// ParseMemory is ParseBytes in MiB, rounded up.
 func ParseMemory(text string) (mib int64, err error) {
+	bytes, err := ParseBytes(text)
+	return toMiB(bytes), err
+}
+
+// ParseBytes reads a quantity of bytes such as "256Mi" or "1.5Gi", rounded up. The error says what to write, without
+// repeating the text: "4GB" means 4 GB to some and 4 GiB to others, so it names both.
+func ParseBytes(text string) (bytes int64, err error) {
 	digits := len(text)
 	for digits > 0 && (text[digits-1] < '0' || text[digits-1] > '9') {
 		digits--
@@ -49,18 +54,30 @@ func ParseMemory(text string) (mib int64, err error) {
 	if i < 0 {
 		return 0, errors.New(wantMemory + suggestMemory(amount, unit))
 	}
-	mib, ok := toMiB(amount, memoryUnits[i].bytes)
+	bytes, ok := toBytes(amount, memoryUnits[i].bytes)
 	if !ok {
 		return 0, errors.New(wantMemory)
 	}
-	return mib, nil
+	return bytes, nil
+}
+
+// FormatBytes writes a quantity that ParseBytes reads: a whole number of the largest binary unit.
+func FormatBytes(n int64) string {
+	for i := 4; i > 0 && n > 0; i-- {
+		if u := memoryUnits[i]; n%int64(u.bytes) == 0 {
+			return strconv.FormatInt(n/int64(u.bytes), 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // wantMemory says what a quantity looks like.
 const wantMemory = `must be a quantity such as "256Mi" or "2Gi"`
 
-// toMiB multiplies a decimal number by a unit of bytes, exactly, and rounds up to MiB.
-func toMiB(amount string, unit uint64) (int64, bool) {
+func toMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
+
+// toBytes multiplies a decimal number by a unit of bytes, exactly, and rounds up.
+func toBytes(amount string, unit uint64) (int64, bool) {
 	whole, part, pointed := strings.Cut(amount, ".")
 	if pointed && (len(part) == 0 || len(part) > maxDecimals || unit == 1) {
 		return 0, false
@@ -84,7 +101,7 @@ func toMiB(amount string, unit uint64) (int64, bool) {
 	if bytes > math.MaxInt64-1<<20 {
 		return 0, false
 	}
-	return int64((bytes + 1<<20 - 1) >> 20), true
+	return int64(bytes), true
 }
 
 // suggestMemory suggests quantities for an unknown unit, such as GB or g.
@@ -96,8 +113,8 @@ func suggestMemory(amount, unit string) string {
 	}
 	var meant []string
 	for _, u := range []memoryUnit{memoryUnits[1+at], memoryUnits[9+at]} {
-		if mib, ok := toMiB(amount, u.bytes); ok {
-			meant = append(meant, fmt.Sprintf("%q (%d MiB)", amount+u.name, mib))
+		if bytes, ok := toBytes(amount, u.bytes); ok {
+			meant = append(meant, fmt.Sprintf("%q (%d MiB)", amount+u.name, toMiB(bytes)))
 		}
 	}
 	if len(meant) == 0 {

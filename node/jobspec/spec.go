@@ -36,6 +36,9 @@ type Spec struct {
 	// Inputs are in a task's work folder when it begins, and Outputs are kept of what it leaves there.
 	Inputs  []Input
 	Outputs Outputs
+	// FileBytes is how many bytes the inputs of one task have at most. The owner's broker sets it once it knows, before
+	// it makes a JobSpec; no text has it, and it is nothing of what the spec means.
+	FileBytes int64
 }
 
 // SpecResources is what each task of the job needs.
@@ -92,26 +95,37 @@ func (s Spec) jobSpec(owner string, num uint64, createdMs int64, payload []byte)
 		Need: command.Resources{
 			MilliCPU: s.Resources.CPU * 1000, MemMiB: s.Resources.Memory, GPU: s.Resources.GPU,
 		},
-		Image: s.Image != "", TimeoutMs: s.Timeout.Milliseconds(),
+		Image: s.Image != "", Delivers: s.Outputs.Wanted(), TimeoutMs: s.Timeout.Milliseconds(),
 		MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.OnLoss, Priority: s.Priority,
 		Only: slices.Clone(s.Sites.Only), Not: slices.Clone(s.Sites.Not),
 		Selectors: s.allSelectors(owner), CreatedMs: createdMs, Payload: payload,
 	}
 }
 
-// allSelectors returns the job's selectors and, if it needs a network, the one that says so to the state.
+// allSelectors returns the job's selectors and those that say to the state that it needs a network, and room for files.
 func (s Spec) allSelectors(owner string) []string {
 	list := slices.Clone(s.Selectors)
 	if s.Network {
 		list = append(list, command.NetworkSelector(owner))
-		slices.Sort(list)
 	}
+	if s.HasFiles() {
+		list = append(list, command.FilesSelector(owner, s.FileBytes+s.Outputs.MaxBytes))
+	}
+	slices.Sort(list)
 	return list
 }
 
+// HasFiles reports whether files travel with the job's tasks, to them or from them.
+func (s *Spec) HasFiles() bool { return len(s.Inputs) > 0 || s.Outputs.Wanted() }
+
 // Meaning returns a hash of everything that the spec says, defaults included. It is equal for two
-// documents that differ only in whitespace, order or defaults that one of them spells out.
+// documents that differ only in whitespace, order or defaults that one of them spells out, and for a spec whose inputs
+// a broker has looked up; but for one by a URL without a hash, whose hash that broker has set.
 func (s Spec) Meaning() [32]byte {
+	s.FileBytes, s.Inputs = 0, slices.Clone(s.Inputs)
+	for i := range s.Inputs {
+		s.Inputs[i].Blob.Size = UnknownSize
+	}
 	submit := command.Submit{Jobs: []command.JobSpec{s.jobSpec("", 0, 0, s.appendSealed(s.appendPublic(nil)))}}
 	return sha256.Sum256(command.Append(nil, command.Command{Body: &submit}))
 }
@@ -143,18 +157,26 @@ func (s *Spec) shape(js command.JobSpec) error {
 	s.Resources = SpecResources{CPU: js.Need.MilliCPU / 1000, Memory: js.Need.MemMiB, GPU: js.Need.GPU}
 	s.Retry = SpecRetry{MaxAttempts: js.MaxAttempts, OnLoss: js.OnLoss}
 	s.Sites = SpecSites{Only: slices.Clone(js.Only), Not: slices.Clone(js.Not)}
-	s.Selectors = slices.DeleteFunc(slices.Clone(js.Selectors), command.IsNetworkSelector)
+	s.Selectors = slices.DeleteFunc(slices.Clone(js.Selectors), isImplied)
 	if len(s.Selectors) == 0 {
 		s.Selectors = nil
 	}
 	return nil
 }
 
+// isImplied reports whether a selector is one that JobSpec adds.
+func isImplied(text string) bool {
+	return command.IsNetworkSelector(text) || command.IsFilesSelector(text)
+}
+
 // The fields of each text.
 var (
 	publicFields = fieldBits("indices", "labels", "image", "network")
-	sealedFields = fieldBits("name", "command", "env")
+	sealedFields = fieldBits("name", "command", "env", "inputs", "outputs")
 )
+
+// jobBits are those of all fields of a job.
+const jobBits = 1<<len(jobFields) - 1
 
 func fieldBits(names ...string) (bits uint32) {
 	for _, name := range names {
@@ -175,8 +197,12 @@ func ReadTexts(public, text []byte) (Spec, error) {
 		p.jsonScanner, p.seen = jsonScanner{src: string(text)}, 0
 		err = p.document()
 	}
-	if err == nil && text != nil && p.seen&^sealedFields != 0 {
+	// The bits behind are those of fields in objects.
+	if err == nil && text != nil && p.seen&jobBits&^sealedFields != 0 {
 		err = &SpecError{Field: "body", Reason: "has fields among its sealed ones that are to be public"}
+	}
+	if err == nil && text != nil {
+		err = p.spec.checkFiles()
 	}
 	if err != nil {
 		return Spec{}, fmt.Errorf("read job payload: %w", err)
@@ -274,6 +300,14 @@ func (s Spec) appendSealed(b []byte) []byte {
 	if len(s.Env) > 0 {
 		w.field("env")
 		w.b = appendMap(w.b, s.Env)
+	}
+	if len(s.Inputs) > 0 {
+		w.field("inputs")
+		w.b = appendInputs(w.b, s.Inputs)
+	}
+	if s.Outputs.Wanted() {
+		w.field("outputs")
+		w.b = appendOutputs(w.b, &s.Outputs)
 	}
 	return w.end()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/files"
 )
 
 // maxDepth bounds the nesting of a value that is skipped before it is refused.
@@ -77,12 +78,42 @@ func (p *specParser) check() error {
 			return &SpecError{Field: "sites", Value: quoted(site), Reason: "must not name a site in both only and not"}
 		}
 	}
-	if s.Network && len(s.Selectors) == command.MaxSelectors {
-		return &SpecError{Field: "selectors", Reason: fmt.Sprintf(
-			"has %d selectors; at most %d beside network, which counts as one", len(s.Selectors), command.MaxSelectors-1)}
+	if implied := s.impliedSelectors(); len(s.Selectors)+implied > command.MaxSelectors {
+		return &SpecError{Field: "selectors", Reason: fmt.Sprintf("has %d selectors; at most %d here: "+
+			"network counts as one, and files do", len(s.Selectors), command.MaxSelectors-implied)}
+	}
+	if err := s.checkFiles(); err != nil {
+		return err
+	}
+	if err := p.checkCounted(); err != nil {
+		return err
 	}
 	return p.checkSize()
 }
+
+// impliedSelectors returns how many JobSpec adds.
+func (s *Spec) impliedSelectors() (n int) {
+	if s.Network {
+		n++
+	}
+	if s.HasFiles() {
+		n++
+	}
+	return n
+}
+
+// checkCounted refuses inputs of which each task gets one if the job does not say how many tasks it has: that there are
+// as many files says only their manifest, which is not here.
+func (p *specParser) checkCounted() error {
+	i := slices.IndexFunc(p.spec.Inputs, func(in Input) bool { return in.From == FromEach })
+	if i < 0 || p.saw("count") || p.spec.Indices.Len() > 0 {
+		return nil
+	}
+	return &SpecError{Field: fmt.Sprintf("inputs.%d.each", i), Reason: "needs count, as many as there are files, or indices"}
+}
+
+// saw reports whether the text has a field of a job.
+func (p *specParser) saw(field string) bool { return p.seen&fieldBits(field) != 0 }
 
 // checkIndices sets the count to that of the indices.
 func (p *specParser) checkIndices() error {
@@ -90,8 +121,7 @@ func (p *specParser) checkIndices() error {
 	if n == 0 {
 		return nil
 	}
-	counted := p.seen&(1<<slices.Index(jobFields[:], "count")) != 0
-	if counted && p.spec.Count != n {
+	if p.saw("count") && p.spec.Count != n {
 		tasks := "tasks"
 		if n == 1 {
 			tasks = "task"
@@ -121,11 +151,15 @@ const (
 	maxTexts    = command.MaxPayload - SealedBytes
 )
 
-// CheckSize refuses a spec whose payload would be too large; the error is a *SpecError.
+// CheckSize refuses a spec whose payload, or files, would be too large; the error is a *SpecError.
 func (s Spec) CheckSize() error {
 	if n := len(s.appendSealed(s.appendPublic(nil))); n > maxTexts {
-		return &SpecError{Field: "body", Reason: fmt.Sprintf("command, env, labels, indices, image and name "+
-			"take %d bytes together; at most %d: put large data into a file", n, maxTexts)}
+		return &SpecError{Field: "body", Reason: fmt.Sprintf("command, env, labels, indices, image, name, inputs and "+
+			"outputs take %d bytes together; at most %d: put large data into a file", n, maxTexts)}
+	}
+	if s.FileBytes > files.MaxTask-s.Outputs.MaxBytes {
+		return &SpecError{Field: "inputs", Reason: fmt.Sprintf("have %d bytes, and outputs may have %d; at most %d together",
+			s.FileBytes, s.Outputs.MaxBytes, int64(files.MaxTask))}
 	}
 	return nil
 }

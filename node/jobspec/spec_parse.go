@@ -63,6 +63,7 @@ type specParser struct {
 	jsonScanner
 	spec Spec
 	seen uint32 // a bit for each field read, see known
+	in   *readInput
 }
 
 // document reads the whole text: one object and nothing after it.
@@ -89,7 +90,7 @@ func (p *specParser) document() error {
 var (
 	jobFields = [...]string{
 		"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels",
-		"sites", "selectors", "indices", "network",
+		"sites", "selectors", "indices", "network", "inputs", "outputs",
 	}
 	resourceFields = [...]string{"cpu", "memory", "gpu"}
 	retryFields    = [...]string{"max_attempts", "on_loss"}
@@ -101,23 +102,30 @@ const (
 	resourceBits = len(jobFields)
 	retryBits    = resourceBits + len(resourceFields)
 	siteBits     = retryBits + len(retryFields)
+	outputBits   = siteBits + len(siteFields)
 )
 
 // known records that a field was read. It refuses a field that is not one of names, or is there twice.
 // The bits of names begin at first.
 func (p *specParser) known(names []string, first int, prefix, key string) error {
+	bit, err := knownIn(names, p.seen>>first, prefix, key)
+	p.seen |= bit << first
+	return err
+}
+
+// knownIn returns the bit of a field in an object's own bits, of which some have been seen.
+func knownIn(names []string, seen uint32, prefix, key string) (bit uint32, err error) {
 	i := slices.Index(names, key)
 	if i < 0 {
-		return &SpecError{
+		return 0, &SpecError{
 			Field:  prefix + shorten(key),
 			Reason: "is not a field of a job; known here: " + strings.Join(names, ", "),
 		}
 	}
-	if p.seen&(1<<(first+i)) != 0 {
-		return &SpecError{Malformed: true, Field: prefix + key, Reason: "stands twice in the object"}
+	if bit = 1 << i; seen&bit != 0 {
+		return 0, &SpecError{Malformed: true, Field: prefix + key, Reason: "stands twice in the object"}
 	}
-	p.seen |= 1 << (first + i)
-	return nil
+	return bit, nil
 }
 
 // field reads one top-level field's value.
@@ -153,6 +161,10 @@ func (p *specParser) field(key string) error {
 		return p.indices(key)
 	case "network":
 		return p.boolean(key, &s.Network)
+	case "inputs":
+		return p.inputs(key)
+	case "outputs":
+		return p.outputs(key)
 	default:
 		return p.nested(key, p.site)
 	}
@@ -452,6 +464,9 @@ func (p *specParser) selectors(name string) error {
 	slices.Sort(*to)
 	if slices.ContainsFunc(*to, command.IsNetworkSelector) {
 		return &SpecError{Field: name, Reason: "must not name " + command.NetworkLabel + `: say "network": true instead`}
+	}
+	if slices.ContainsFunc(*to, command.IsFilesSelector) {
+		return &SpecError{Field: name, Reason: "must not name the labels of files: inputs and outputs say what is needed"}
 	}
 	if *to = slices.Compact(*to); len(*to) > command.MaxSelectors {
 		return &SpecError{

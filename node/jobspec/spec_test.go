@@ -289,6 +289,8 @@ func TestMatchLabels(t *testing.T) {
 func FuzzParseSpec(f *testing.F) {
 	for _, seed := range []string{
 		fullSpec, `{"image":"[::1]:5/a_b:t@sha256:0"}`, `{"command":["a"]}`,
+		filesSpec, `{"image":"i","inputs":[{"path":"/a","content":"\u0001"},{"path":"/b","each":"` + oneHash + `"}],"indices":"3"}`,
+		`{"command":["a"],"outputs":{"optional":["a/[b-d]*","./"],"max":"0.001k"}}`,
 		`{"command":["\ud83d\ude00"],"timeout":"1us"}`, `{"command":["a"],"network":true,"selectors":["z"]}`, `[1,{"a":null}]`, `{"a`, "\xff",
 	} {
 		f.Add([]byte(seed))

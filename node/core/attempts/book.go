@@ -54,13 +54,14 @@ func (b *Book) StartOf(rec Record, owner string, timeoutMs int64, payload []byte
 		return st, fmt.Errorf("unreadable job: %w", err)
 	}
 	task := &st.Task
-	st.Inputs, task.Outputs = spec.Inputs, outputsOf(&spec.Outputs)
+	st.Index, st.Inputs, task.Outputs = rec.ID.Task, spec.Inputs, outputsOf(&spec.Outputs)
 	task.Command, task.Image, task.Env, task.Network = spec.Command, spec.Image, spec.Env, spec.Network
 	if spec.Indices.Len() > rec.ID.Task {
 		if task.Env == nil {
 			task.Env = map[string]string{}
 		}
-		task.Env[executor.IndexVar] = strconv.FormatUint(uint64(spec.Indices.At(rec.ID.Task)), 10)
+		st.Index = spec.Indices.At(rec.ID.Task)
+		task.Env[executor.IndexVar] = strconv.FormatUint(uint64(st.Index), 10)
 	}
 	return st, nil
 }

@@ -23,8 +23,8 @@ func TestStartsTellOfFiles(t *testing.T) {
 		Paths: []string{"out/*.csv"}, Optional: []string{"log/"}, MaxBytes: 1 << 20, When: executor.WhenSuccess,
 	}
 	b.owner, b.payload, b.spec = "site-2", []byte("files"), spec
-	st, err := b.StartOf(Record{ID: executor.ID{Job: "site-2.1"}}, "site-2", 0, []byte("files"))
-	if err != nil || !reflect.DeepEqual(st.Inputs, spec.Inputs) || st.Task.Files != nil {
+	st, err := b.StartOf(Record{ID: executor.ID{Job: "site-2.1", Task: 3}}, "site-2", 0, []byte("files"))
+	if err != nil || st.Index != 3 || !reflect.DeepEqual(st.Inputs, spec.Inputs) || st.Task.Files != nil {
 		t.Errorf("inputs %+v, files %v, %v", st.Inputs, st.Task.Files, err)
 	}
 	want := executor.Outputs{
@@ -39,6 +39,10 @@ func TestStartsTellOfFiles(t *testing.T) {
 		t.Errorf("tasks of one job share their files: %+v", again)
 	}
 
+	b.spec.Indices, _ = jobspec.ParseIndices("5,9")
+	if st, _ = b.StartOf(Record{ID: executor.ID{Task: 1}}, "site-2", 0, []byte("files")); st.Index != 9 {
+		t.Errorf("index %d", st.Index)
+	}
 	b.spec.Outputs = jobspec.Outputs{MaxBytes: jobspec.DefaultOutputBytes}
 	if st, _ = b.StartOf(Record{}, "site-2", 0, []byte("files")); !reflect.DeepEqual(st.Task.Outputs, executor.Outputs{}) {
 		t.Errorf("a job that wants nothing has outputs %+v", st.Task.Outputs)

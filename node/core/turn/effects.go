@@ -51,6 +51,8 @@ type HandlerID struct {
 type StartEffect struct {
 	HandlerID
 	Task executor.Task
+	// Index is the task's for its user: of each input that is one file for each task it gets the one at that place.
+	Index uint32
 	// Inputs are what the job's user has each task find, as the owner's broker has resolved them. The task has no Files
 	// yet: whoever carries this out brings their bytes here first. Their contents are shared, and only read.
 	Inputs []jobspec.Input

@@ -151,6 +151,9 @@ func New(cfg Config) (*Broker, error) {
 		disk: diskspace.New(cfg.Disk), created: time.Now(),
 	}
 	b.compose(sealer)
+	if cfg.Files != nil {
+		b.core.LendFiles(cfg.Data.LendMax)
+	}
 	replica.ForkSite(cfg.Site)
 	b.core.ConfigureUsers(cfg.UserLimits, cfg.UserHalfLife)
 	b.core.SetEmit(cfg.Replica.Feed().AddHome)

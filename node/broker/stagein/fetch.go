@@ -83,13 +83,7 @@ func manifestsOf(in []jobspec.Input) (blobs []files.Blob, err error) {
 
 // needed returns the blobs of all files of an attempt, each once, and how many bytes the files have.
 func (s *Stager) needed(ctx context.Context, at store.Place, o *Order) (blobs []files.Blob, sum int64, err error) {
-	b := bounds{files: executor.MaxFiles, contents: maxContents}
-	if s.cfg.LendMax > 0 {
-		if b.bytes = s.cfg.LendMax - o.OutputBytes; b.bytes <= 0 {
-			return nil, 0, fault(inputs.Unfit, "its outputs may have %s, and this site takes %s of others with all files "+
-				"(data.lend_max)", sizeText(o.OutputBytes), sizeText(s.cfg.LendMax))
-		}
-	}
+	b := bounds{files: executor.MaxFiles, contents: maxContents, bytes: s.cfg.LendMax - o.OutputBytes}
 	seen := map[files.Hash]bool{}
 	err = s.walk(ctx, at, o, b, func(x found) error {
 		if x.inline {

@@ -42,7 +42,7 @@ type Config struct {
 	Where func(site string) (addr string, index uint64)
 	// UserOf returns the user of a job of this site.
 	UserOf func(num uint64) string
-	// LendMax is how many bytes files and outputs of another site's task may take; 0 = any.
+	// LendMax is how many bytes files and outputs of another site's task may take.
 	LendMax int64
 }
 

@@ -25,7 +25,7 @@ type found struct {
 
 // bounds are what the files of a task may have together.
 type bounds struct {
-	bytes    int64 // 0 = any
+	bytes    int64
 	files    int
 	contents int64
 }
@@ -46,9 +46,9 @@ func (s *Stager) walk(ctx context.Context, at store.Place, o *Order, b bounds, f
 			return fault(inputs.Unfit, "it has more than %d files", b.files)
 		case sum.contents > b.contents:
 			return fault(inputs.Unfit, "its small files have more than %s together", sizeText(b.contents))
-		case b.bytes > 0 && sum.bytes > b.bytes:
-			return fault(inputs.Unfit, "its files and outputs may have more than %s together, which is what this site takes "+
-				"of others (data.lend_max)", sizeText(b.bytes))
+		case sum.bytes > b.bytes:
+			return fault(inputs.Unfit, "its files have more than %s, which is what this site takes of others beside its "+
+				"outputs (data.lend_max)", sizeText(max(b.bytes, 0)))
 		case sum.files&1023 == 0 && ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
@@ -147,7 +147,8 @@ func (s *Stager) files(ctx context.Context, o *Order) (fs []executor.File, sum i
 	if err != nil {
 		return nil, 0, err
 	}
-	err = s.walk(ctx, at, o, bounds{files: executor.MaxFiles, contents: maxContents}, func(x found) error {
+	b := bounds{files: executor.MaxFiles, contents: maxContents, bytes: files.MaxTask}
+	err = s.walk(ctx, at, o, b, func(x found) error {
 		f := executor.File{Path: x.path, Executable: x.executable}
 		if x.inline {
 			f.Content, sum = x.content, sum+int64(len(x.content))

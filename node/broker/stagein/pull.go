@@ -66,14 +66,14 @@ func (g *gathering) pullBatch(ctx context.Context, blobs []files.Blob) (wrong []
 		if refused != nil {
 			return refused
 		}
-		err := g.keep(asked[i], content)
-		if errors.Is(err, store.ErrWrongHash) {
+		kept := g.keep(asked[i], content)
+		if errors.Is(kept, store.ErrWrongHash) {
 			mu.Lock()
 			defer mu.Unlock()
 			wrong = append(wrong, asked[i])
 			return nil
 		}
-		return err
+		return kept
 	})
 	return wrong, g.named(err)
 }

@@ -141,9 +141,9 @@ func (t *taking) take(c executor.Collector, o Order) (out command.Output, err er
 	r, w := io.Pipe()
 	manifest := make(chan put, 1)
 	go func() {
-		b, err := t.store.Put(t.ctx, t.at, r, files.MaxManifest)
-		_ = r.CloseWithError(err) // who writes must not wait
-		manifest <- put{b, err}
+		b, failed := t.store.Put(t.ctx, t.at, r, files.MaxManifest)
+		_ = r.CloseWithError(failed) // who writes must not wait
+		manifest <- put{b, failed}
 	}()
 	t.w = files.NewManifestWriter(w)
 	if err = c.Collect(t.ctx, o.ID, want, t); err == nil {

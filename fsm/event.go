@@ -115,7 +115,7 @@ const (
 	EndUnstarted        // requeued only: its site never began it
 	EndSuspected        // requeued only: its site is suspected and may still run it
 	EndOrphaned         // requeued only: it lost what watched it while its site stood, and was charged
-	EndUnopened         // requeued only: its site returned it, for want of a key to what it runs
+	EndUnopened         // requeued only: its site returned it, for want of a key to what it runs, or of its files
 )
 
 var endingNames = [...]string{

@@ -70,7 +70,9 @@ type Config struct {
 	// Transfers bring them from other sites.
 	Transfers Transfers
 	Data      node.DataTerms
-	Logger    zerolog.Logger
+	// KeepResult keeps what a task of this site's own job has left here, durably when it returns; nil = nobody does.
+	KeepResult func(num uint64, r node.TaskResult) error
+	Logger     zerolog.Logger
 }
 
 // Addresses are those under which other brokers reach this one, host:port.
@@ -109,6 +111,7 @@ type Broker struct {
 	committer  *committer
 	proposer   *proposer
 	runner     *runner
+	files      *fileMover // nil: no files travel with tasks
 	registrar  *registrar
 	contact    *contact
 	watch      *leaderWatch
@@ -148,6 +151,9 @@ func New(cfg Config) (*Broker, error) {
 		disk: diskspace.New(cfg.Disk), created: time.Now(),
 	}
 	b.compose(sealer)
+	if cfg.Files != nil {
+		b.core.LendFiles(cfg.Data.LendMax)
+	}
 	replica.ForkSite(cfg.Site)
 	b.core.ConfigureUsers(cfg.UserLimits, cfg.UserHalfLife)
 	b.core.SetEmit(cfg.Replica.Feed().AddHome)
@@ -180,7 +186,9 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 		process: p, sealer: sealer, replica: cfg.Replica, askKeys: cfg.AskKeys,
 	}
 	b.secrets = &secretKeeper{b: b, sealer: sealer}
-	b.departure = newDeparture(p, cfg, b.runner.handlers)
+	b.files = newFileMover(b)
+	b.runner.files = b.files
+	b.departure = newDeparture(p, cfg, b.runner.handlers, b.files.endAll)
 	b.watch = &leaderWatch{
 		process: p, site: cfg.Site, order: cfg.Log, replica: cfg.Replica, hints: cfg.Hints,
 		outside: b.registrar.outside,
@@ -219,6 +227,9 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	if err := b.core.Recover(b.cfg.Journal, found, fx); err != nil {
 		return fmt.Errorf("recover from the journal: %w", err)
 	}
+	if err := b.recoverFiles(); err != nil {
+		return err
+	}
 	held, lost := b.core.Registration()
 	if len(held)+len(lost) > 0 {
 		b.cfg.Logger.Info().Int("adopted", len(held)).Int("lost", len(lost)).Msg("attempts of the previous run settled")
@@ -232,6 +243,9 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.watchUnsure)
 	b.goroutine(b.journal.run)
 	b.goroutine(b.runner.forgetLoop)
+	if b.files != nil {
+		b.goroutine(func() { b.files.outgoing.Run(b.ctx) })
+	}
 	b.goroutine(b.committer.commitLoop)
 	b.goroutine(b.loop)
 	b.performNow(fx)
@@ -280,6 +294,7 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 	if endTasks {
 		_ = b.query(ctx, (*core.Core).Close) // ends with the broker
 		b.drainOut(ctx, (*core.Core).Withdrawn)
+		b.files.endAll()
 		for name, h := range b.runner.handlers {
 			if err := h.End(ctx); err != nil {
 				errs = append(errs, fmt.Errorf("end tasks of handler %s: %w", name, err))

@@ -50,6 +50,8 @@ type testSite struct {
 	drop    func(used []bool) error
 	// unreached: it reaches no other site's broker.
 	unreached atomic.Bool
+	filesDir  string // "" = no files travel with its tasks
+	transfers Transfers
 }
 
 // askKeys asks another broker of the group.
@@ -115,6 +117,7 @@ func (s *testSite) open(t *testing.T) {
 	}
 	s.Broker, err = New(Config{
 		AskKeys: s.askKeys, DropSecrets: s.drop,
+		Files: s.openFiles(t), Transfers: s.transfers, Data: node.DataTerms{LendMax: 1 << 30, Hold: time.Hour},
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
 		Genesis: command.Genesis{
@@ -157,6 +160,11 @@ func (s *testSite) stop(t *testing.T) {
 	}
 	if err := errors.Join(s.Stop(context.Background(), false), s.log.Close(), s.journal.Close()); err != nil {
 		t.Error(err)
+	}
+	if s.cfg.Files != nil {
+		if err := s.cfg.Files.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	s.journal = nil
 }

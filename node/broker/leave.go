@@ -22,6 +22,7 @@ type departure struct {
 	order    coord.Log
 	site     string
 	handlers map[string]executor.Handler
+	unstage  func() // ends what prepares starts
 
 	leaveMu sync.Mutex
 	leaving bool
@@ -30,9 +31,9 @@ type departure struct {
 	left    chan struct{} // closed once the site has left
 }
 
-func newDeparture(p *process, cfg *Config, handlers map[string]executor.Handler) *departure {
+func newDeparture(p *process, cfg *Config, handlers map[string]executor.Handler, unstage func()) *departure {
 	return &departure{
-		process: p, order: cfg.Log, site: cfg.Site, handlers: handlers,
+		process: p, order: cfg.Log, site: cfg.Site, handlers: handlers, unstage: unstage,
 		hurry: make(chan struct{}), left: make(chan struct{}),
 	}
 }
@@ -165,6 +166,7 @@ func (d *departure) proposeDeparture(forget bool) error {
 // handBack stops what still runs and returns it to the queue, without a loss.
 func (d *departure) handBack() {
 	_ = d.query(d.ctx, (*core.Core).HandBackAll) // ends with the broker
+	d.unstage()
 	for name, h := range d.handlers {
 		if err := h.End(d.ctx); err != nil && d.ctx.Err() == nil {
 			d.log.Warn().Err(err).Str("handler", name).Msg("tasks not ended")

@@ -156,6 +156,9 @@ func (b *Broker) performNow(fx *core.Effects) {
 	for _, st := range fx.Stops {
 		b.goroutine(func() { b.runner.stop(st) })
 	}
+	for _, c := range fx.Collects {
+		b.goroutine(func() { b.runner.collect(c) })
+	}
 	for _, a := range fx.Asks {
 		b.goroutine(func() { b.keyKeeper.ask(a) })
 	}

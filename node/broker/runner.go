@@ -17,6 +17,7 @@ type runner struct {
 	handlers map[string]executor.Handler
 	forgets  chan core.HandlerID
 	progress query.StartProgress
+	files    *fileMover // nil: this broker keeps no files
 }
 
 func newRunner(p *process) *runner {
@@ -29,12 +30,29 @@ func (u *runner) start(st core.StartEffect) {
 		u.post(core.RefusedEvent{ID: st.ID, Err: fmt.Errorf("%w: no handler %q", executor.ErrUnfit, st.Handler)})
 		return
 	}
+	if len(st.Inputs) > 0 || st.Task.Outputs.Wanted() {
+		u.startWithFiles(h, st)
+		return
+	}
 	if err := h.Start(u.ctx, st.Task); err != nil {
 		u.logTrouble(st.ID, err)
 		u.post(core.RefusedEvent{ID: st.ID, Err: err})
 		return
 	}
 	u.post(core.AcceptedEvent{ID: st.ID})
+}
+
+// startWithFiles starts a task that finds files, or leaves some.
+func (u *runner) startWithFiles(h executor.Handler, st core.StartEffect) {
+	_, collects := h.(executor.Collector)
+	switch {
+	case u.files == nil:
+		u.post(core.RefusedEvent{ID: st.ID, Err: errNoFiles})
+	case !collects:
+		u.post(core.RefusedEvent{ID: st.ID, Err: errNoCollect})
+	default:
+		u.files.start(h, st)
+	}
 }
 
 // logTrouble tells the operator why tasks cannot be started here, if that is not the
@@ -51,10 +69,21 @@ func (u *runner) stop(st core.StopEffect) {
 	if h == nil {
 		return
 	}
+	if st.Early && u.files != nil {
+		u.files.end(st.ID)
+	}
 	if err := h.Stop(u.ctx, st.ID, st.Why); err != nil && u.ctx.Err() == nil {
 		u.log.Warn().Err(err).Stringer("attempt", st.ID).Msg("attempt could not be stopped, will be tried again")
 		u.post(core.UnstoppedEvent{ID: st.ID})
 	}
+}
+
+func (u *runner) collect(e core.CollectEffect) {
+	if u.files == nil {
+		u.post(core.CollectedEvent{ID: e.ID, Result: e.Result, Lost: lostOutputs})
+		return
+	}
+	u.files.collect(u.handlers[e.Handler], e)
 }
 
 // extend moves the fences of the handlers that have a watchdog.
@@ -83,6 +112,9 @@ func (u *runner) forgetLoop() {
 }
 
 func (u *runner) forget(f core.HandlerID) {
+	if u.files != nil {
+		u.files.stager.Drop(f.ID)
+	}
 	h := u.handlers[f.Handler]
 	if h == nil {
 		return

@@ -27,15 +27,28 @@ func (c *Core) handleStarted(ev StartedEvent) {
 	c.reports.QueueStarted(a, c.now.Wall)
 }
 
-// handleEnded takes the end of an attempt (step 7). What it took is free again.
+// handleEnded takes the end of an attempt (step 7). What it has left is kept first.
 func (c *Core) handleEnded(id executor.ID, r executor.Result, fx *Effects) {
 	a := c.attempts.Find(id)
-	if a == nil || a.Ended != nil {
-		return
+	switch {
+	case a == nil || a.Ended != nil || a.Collecting:
+	case a.Collects(&r):
+		a.Collecting = true
+		fx.Collects = append(fx.Collects, CollectEffect{
+			HandlerID: HandlerID{Handler: a.Handler, ID: id}, Outputs: a.Outputs, Result: r,
+		})
+	default:
+		c.settleEnd(a, r, fx)
 	}
+}
+
+// settleEnd settles an attempt that has ended. What it took is free again.
+func (c *Core) settleEnd(a *attempts.Attempt, r executor.Result, fx *Effects) {
+	id := a.ID
 	if a.Stopping { // who asked for it has said why: in the same words everywhere
 		r.Detail = strings.TrimPrefix(r.Detail, "stopped: ")
 	}
+	a.Charge(&r)
 	if r.Cause == executor.Declined && a.HandsBack() {
 		c.handBackEnded(a, r, fx)
 		return

@@ -1,12 +1,15 @@
 package core
 
 import (
+	"iter"
+
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/attempts"
 	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
+	"github.com/cloudshare/cloudshare/node/core/inputs"
 	"github.com/cloudshare/cloudshare/node/core/keys"
 	"github.com/cloudshare/cloudshare/node/core/lend"
 	"github.com/cloudshare/cloudshare/node/core/machines"
@@ -34,6 +37,8 @@ type (
 	HandlerID = turn.HandlerID
 	// StartEffect has a handler start a task.
 	StartEffect = turn.StartEffect
+	// CollectEffect has what an ended attempt has left be kept.
+	CollectEffect = turn.CollectEffect
 	// KeyAsk asks another site's broker for keys of what it has assigned here.
 	KeyAsk = turn.KeyAsk
 	// StopEffect has a handler stop an attempt, with why for people.
@@ -73,6 +78,7 @@ type Core struct {
 	// ordered. Invariant: none of them has a pledge.
 	returned map[executor.ID]bool
 	unseal   unseal.Book
+	inputs   inputs.Book
 	// unstopped: a handler failed to stop an attempt; looked at again with a tick.
 	unstopped bool
 	lease     lease
@@ -124,6 +130,7 @@ func New(sealer *seal.Sealer, limits node.Exposure) *Core {
 	c.attempts = attempts.NewBook(site, &c.now, &c.machines, c.unseal.Open)
 	c.bounds = bounds.NewBook(&c.out, &c.now)
 	c.reports = reports.NewBook(&c.out, &c.attempts)
+	c.inputs = inputs.NewBook(&c.now)
 	c.usage = usage.NewBook(&c.out, &c.now)
 	c.home = homejobs.NewBook(homejobs.Site{
 		Name: site, Now: &c.now, Machines: &c.machines, Attempts: &c.attempts, Usage: &c.usage, Tallies: c.tallies,
@@ -180,6 +187,11 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		c.handleStarted(ev)
 	case EndedEvent:
 		c.handleEnded(ev.ID, ev.Result, fx)
+	case PreparingEvent, StagedEvent, UnstagedEvent, CollectedEvent:
+		c.stepFiles(ev, fx)
+	case RecordEvent:
+		fx.Writes = append(fx.Writes, ev.Writes...)
+		fx.Replies = append(fx.Replies, ev.Done)
 	case RefusedEvent:
 		c.handleRefused(ev, fx)
 	case KeysEvent:
@@ -271,6 +283,17 @@ func (c *Core) Own() *own.Jobs { return &c.own }
 
 // Whose returns whose the jobs of this site are; others than the core only ask, and may do so concurrently.
 func (c *Core) Whose() *whose.Book { return c.whose }
+
+// Inputs yields the attempts here that have files, and by which blobs.
+func (c *Core) Inputs() iter.Seq2[executor.ID, []attempts.InputBlob] {
+	return func(yield func(executor.ID, []attempts.InputBlob) bool) {
+		for id, a := range c.attempts.All() {
+			if len(a.Inputs) > 0 && !yield(id, a.Inputs) {
+				return
+			}
+		}
+	}
+}
 
 // Figures are what the core counts for /metrics.
 type Figures struct {

@@ -32,8 +32,10 @@ func TestAnyOrderKeepsThePromises(t *testing.T) {
 			"cancel": d.cancel,
 			"order":  d.order, "order2": d.order, "order3": d.order,
 			"hear": d.hear, "hear2": d.hear, "hear3": d.hear,
-			"look": d.look,
-			"end":  d.end, "end2": d.end,
+			"look":    d.look,
+			"fetch":   d.fetch,
+			"deliver": d.deliver,
+			"end":     d.end, "end2": d.end,
 			"obey":    d.obey,
 			"tick":    d.tick,
 			"renew":   d.renew,
@@ -108,6 +110,10 @@ func newDisorder(t *rapid.T, base string) *disorder {
 		stopped: map[string]*promised{},
 	}
 	d.late = func(s *rigSite, ev Event) { d.mail[s] = append(d.mail[s], ev) }
+	d.travel()
+	for _, s := range d.sites {
+		s.files.hold = true
+	}
 	d.pass(2 * time.Hour) // the rig's own leases are longer
 	for _, s := range d.sites {
 		d.renewAt(s)
@@ -137,8 +143,9 @@ func (d *disorder) submit(t *rapid.T) {
 		onLoss = "never"
 	}
 	user := rapid.SampledFrom([]string{"", "alice", "bob"}).Draw(t, "user")
-	s.submitBy(user, fmt.Sprintf(`{"command":["true","%d"],"count":%d,"resources":{"cpu":%d},"retry":{"max_attempts":%d,"on_loss":%q}}`,
-		len(d.jobs), p.count, rapid.IntRange(1, 2).Draw(t, "cpu"), rapid.IntRange(1, 3).Draw(t, "attempts"), onLoss), "")
+	files := rapid.SampledFrom([]string{"", "", "," + oneInput, `,"outputs":{"paths":["y"],"max":"1Mi"}`}).Draw(t, "files")
+	s.submitBy(user, fmt.Sprintf(`{"command":["true","%d"]%s,"count":%d,"resources":{"cpu":%d},"retry":{"max_attempts":%d,"on_loss":%q}}`,
+		len(d.jobs), files, p.count, rapid.IntRange(1, 2).Draw(t, "cpu"), rapid.IntRange(1, 3).Draw(t, "attempts"), onLoss), "")
 	d.jobs = append(d.jobs, p)
 }
 

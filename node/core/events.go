@@ -4,7 +4,9 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/inputs"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/seal"
 )
 
@@ -37,6 +39,47 @@ type UnstoppedEvent struct{ ID executor.ID }
 
 // StartedEvent says that an attempt's process runs.
 type StartedEvent struct{ ID executor.ID }
+
+// PreparingEvent says that the start of an attempt with files is being prepared, and what its files have, 0 = that is
+// not known yet.
+type PreparingEvent struct {
+	ID      executor.ID
+	InBytes int64
+}
+
+// StagedEvent says that all files of an attempt are here, and how much that is.
+type StagedEvent struct {
+	ID      executor.ID
+	InBytes int64
+}
+
+// UnstagedEvent says why an attempt's files are not, or will not be, here.
+type UnstagedEvent struct {
+	ID    executor.ID
+	Fault inputs.Fault
+	Why   string
+}
+
+// CollectedEvent answers a CollectEffect.
+type CollectedEvent struct {
+	ID     executor.ID
+	Result executor.Result // the effect's
+	Output command.Output  // what is kept
+	// Failed says what the task has not left as it had to, Lost why this site could not keep what it left.
+	Failed, Lost string
+}
+
+// RecordEvent has records of the shell's synced with those of the turn.
+type RecordEvent struct {
+	Writes []record.Write
+	Done   func()
+}
+
+func (PreparingEvent) isEvent() {}
+func (StagedEvent) isEvent()    {}
+func (UnstagedEvent) isEvent()  {}
+func (CollectedEvent) isEvent() {}
+func (RecordEvent) isEvent()    {}
 
 // EndedEvent says that an attempt ended (event 4).
 type EndedEvent struct {

@@ -57,7 +57,7 @@ func (c *Core) expel(s StateReader, fx *Effects) {
 			continue
 		}
 		a.Fenced = true
-		if a.Ended != nil {
+		if a.Ended != nil || a.Collecting {
 			c.attempts.Drop(a, fx)
 			continue
 		}

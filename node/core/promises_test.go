@@ -26,6 +26,10 @@ func (d *disorder) calm() {
 				d.hearOne(s, 0)
 			}
 			d.obeyAt(s)
+			for _, id := range s.staging() {
+				s.here(id)
+			}
+			d.deliverAt(s)
 			for _, id := range s.live() {
 				d.exit(s, id, 0)
 			}
@@ -45,7 +49,8 @@ func (d *disorder) calm() {
 // quiet reports whether all jobs have ended and nobody has anything to say.
 func (d *disorder) quiet() bool {
 	for _, s := range d.sites {
-		if len(s.pending)+len(d.mail[s])+len(s.running) > 0 || s.core.pubs.Opened()+s.core.pubs.Len() > 0 {
+		if len(s.pending)+len(d.mail[s])+len(s.running)+len(s.files.staging) > 0 ||
+			s.core.pubs.Opened()+s.core.pubs.Len() > 0 {
 			return false
 		}
 	}

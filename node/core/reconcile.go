@@ -64,6 +64,8 @@ func (c *Core) reconcileAssignment(as fsm.Assignment, s StateReader, fx *Effects
 		c.acceptAssignment(id, as, s, fx)
 	case as.Stop && a.Ended == nil:
 		c.attempts.Stop(a, as.StopWhy, fx)
+	case a.Staged && a.Ended == nil:
+		c.beginStaged(a, as, s, fx)
 	}
 }
 
@@ -106,6 +108,9 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 	}
 	rec := attempts.Record{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
 	st, err := c.attempts.StartOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
+	if !as.Delivers {
+		st.Task.Outputs = executor.Outputs{}
+	}
 	if err == nil && !c.mayBegin(&rec, &st, as, s) {
 		return
 	}
@@ -123,6 +128,9 @@ func (c *Core) mayBegin(rec *attempts.Record, st *StartEffect, as fsm.Assignment
 	}
 	if as.Job.Site == c.site {
 		return true
+	}
+	if c.attempts.IsStaged(st) {
+		return c.mayStage(&st.Task, as)
 	}
 	start, why := c.bounds.Fence(c.machines.HandlerOf(as.Machine), c.lease.until, rec, &st.Task, &as, s)
 	if why != "" {
@@ -144,7 +152,8 @@ func (c *Core) decline(as fsm.Assignment, class trouble.DeclineClass, why string
 func (c *Core) handBack(ref command.AttemptRef, handler string, class trouble.DeclineClass, why string) {
 	c.tallies.Decline(handler, class)
 	d := &command.Decline{
-		Attempts: []command.AttemptRef{ref}, Reason: command.Clip(why), Unopened: class == trouble.DeclinedSealed,
+		Attempts: []command.AttemptRef{ref}, Reason: command.Clip(why),
+		Unopened: class == trouble.DeclinedSealed || class == trouble.DeclinedFiles,
 	}
 	d.Offer = c.lend.Replacement(c.incarnation, class.Soon())
 	id := c.attempts.ID(ref)
@@ -170,6 +179,10 @@ func (c *Core) handleAccepted(id executor.ID, fx *Effects) {
 func (c *Core) handleRefused(ev RefusedEvent, fx *Effects) {
 	a := c.attempts.Find(ev.ID)
 	if a == nil {
+		return
+	}
+	if due, why := a.Due(); due && len(a.Inputs) > 0 && !a.Home { // it was ended while its files were copied
+		c.endUnstarted(a, executor.Result{Cause: executor.Stopped, Detail: why}, fx)
 		return
 	}
 	if trouble.ClassOf(ev.Err) == trouble.DeclinedTrouble { // not the task's fault: this site is in trouble

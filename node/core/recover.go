@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -13,7 +14,7 @@ import (
 
 // Recover rebuilds the core from the journal and from what the handlers found
 // (step 8, from this site's own side). Every attempt with a record is adopted
-// if a handler still has it, and lost if not; none is ever started again.
+// if a handler still has it, and lost if not; none is ever started again. What was only staging is forgotten.
 func (c *Core) Recover(j record.Reader, found map[string][]executor.State, fx *Effects) error {
 	steps := []func(record.Reader) error{
 		c.recoverNumbers, c.lend.Recover, c.home.Recover, c.pubs.Recover,
@@ -62,6 +63,10 @@ func (c *Core) recoverAttempts(j record.Reader, found map[string][]executor.Stat
 		}
 		h, ok := have[rec.ID]
 		delete(have, rec.ID)
+		if rec.Staging && !ok { // nothing was started: no registration names it, so it goes back without a loss
+			fx.Writes = append(fx.Writes, record.Remove(record.BucketAttempts, slices.Clone(k)))
+			return nil
+		}
 		a := c.attempts.Adopt(rec, h.handler, ok)
 		switch {
 		case !ok:

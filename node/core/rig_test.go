@@ -66,6 +66,7 @@ type rigSite struct {
 	// unheard: its broker answers no other site's questions for keys, for that reason.
 	unheard string
 	asks    int // questions that it was asked
+	files   rigFiles
 }
 
 // errSick is a handler's trouble that no task is to blame for.
@@ -136,6 +137,7 @@ func (s *rigSite) reopen() (held, lost []command.AttemptRef) {
 	}
 	s.core = New(seal.New(secrets[0], seal.Whose{Federation: [16]byte{1}, Site: s.name}), node.DefaultExposure())
 	s.core.bounds.SetGuard("local", s.guard)
+	s.openFiles()
 	s.core.now, s.core.leastWindow = s.rig.clock(), 1000
 	s.core.Capacity(CapacityEvent{"local", []executor.Machine{s.machine()}})
 	var found []executor.State
@@ -224,7 +226,12 @@ func (s *rigSite) perform(fx *Effects) {
 	}
 	for _, st := range fx.Stops {
 		s.stops = append(s.stops, st.ID)
+		s.unstage(st)
 	}
+	for _, e := range fx.Collects {
+		s.hear(CollectedEvent{ID: e.ID, Result: e.Result, Output: s.files.output})
+	}
+	fx.Starts = slices.DeleteFunc(fx.Starts, s.stage)
 	s.pending = append(s.pending, fx.Propose...)
 	for _, reply := range fx.Replies {
 		reply()

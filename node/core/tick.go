@@ -32,7 +32,8 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 	if c.ticks%usageTicks == 0 {
 		c.renice()
 		c.usage.Report(fx)
-		if c.unseal.Expire() {
+		keys, files := c.unseal.Expire(), c.inputs.Expire()
+		if keys || files {
 			c.lend.Owe()
 		}
 		c.lend.RepeatOwed()

@@ -38,9 +38,12 @@ const (
 	BucketUsage                            // batch number → []usageRow, batches not yet applied
 	BucketUsers                            // first job number → whose.run, the user of consecutive jobs
 	BucketQuotas                           // user → limits and decayed use of this site's users
+	BucketOutgoing                         // attempt's name → stageout.Entry, outputs kept for another site
 )
 
-var bucketNames = []string{"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas"}
+var bucketNames = []string{
+	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "outgoing",
+}
 
 var (
 	keyIdentity = []byte("identity")

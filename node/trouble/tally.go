@@ -24,10 +24,11 @@ const (
 	DeclinedClosed                      // the site leaves, its disk is full, or its state is unsure
 	DeclinedTrouble                     // the handler's own: it could not start anything
 	DeclinedSealed                      // its owner gave no key, or could not be asked for it
+	DeclinedFiles                       // its files could not be had: its owner did not give them, or there is no room
 	declineClasses
 )
 
-var declineNames = [declineClasses]string{"busy", "unfit", "unbound", "late", "gone", "closed", "trouble", "sealed"}
+var declineNames = [declineClasses]string{"busy", "unfit", "unbound", "late", "gone", "closed", "trouble", "sealed", "files"}
 
 // Soon reports whether the site may have room for such a task in a moment.
 func (d DeclineClass) Soon() bool {

@@ -3,6 +3,9 @@ package attempts
 import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Record is synced before the attempt is started anywhere: a record without a supervisor
@@ -16,6 +19,21 @@ type Record struct {
 	Bounded bool `json:"bounded,omitempty"`
 	// AssignedMs is when this broker first saw the assignment, unix milliseconds.
 	AssignedMs int64 `json:"assigned_ms"`
+	// Staging: its files are being fetched, and nothing of it was started: a later life of the broker forgets it.
+	Staging bool `json:"staging,omitempty"`
+	// StagedMs is how long that took, 0 = it has not, or there was nothing to fetch.
+	StagedMs int64 `json:"staged_ms,omitempty"`
+	// Inputs are the blobs by which it has files; those that manifests name are not among them.
+	Inputs  []InputBlob `json:"inputs,omitempty"`
+	InBytes int64       `json:"in_bytes,omitempty"` // of all its files
+	// Outputs are those that are collected at its end.
+	Outputs executor.Outputs `json:"outputs,omitzero"`
+}
+
+// InputBlob is a blob that an attempt needs.
+type InputBlob struct {
+	files.Blob
+	From jobspec.InputFrom `json:"from"`
 }
 
 // Attempt is one run of a task on one of this site's machines.
@@ -30,6 +48,14 @@ type Attempt struct {
 	// once it has it.
 	Stopping, due bool
 	dueWhy        string
+	// preparing: the shell prepares its start, and hears that it is to end.
+	preparing bool
+	// held is how it is to be started once it is Staged: all its files are here.
+	held   *turn.StartEffect
+	Staged bool
+	// Collecting: it has ended, and its outputs are being kept; then they are Output.
+	Collecting bool
+	Output     command.Output
 	// Fenced: the state no longer knows it, its end is of no interest.
 	Fenced bool
 	// Ended is its end once it is to be reported, else nil.

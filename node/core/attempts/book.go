@@ -76,18 +76,25 @@ func outputsOf(o *jobspec.Outputs) executor.Outputs {
 	}
 }
 
-// Start records an attempt and has its handler start it after the sync. With err, why it
-// cannot be started, it only records it, and returns its end.
+// Start records an attempt and has its handler start it after the sync, or its files fetched first if another site has
+// them (see Begin). With err, why it cannot be started, it only records it, and returns its end.
 func (b *Book) Start(rec Record, st turn.StartEffect, err error, fx *turn.Effects) (a *Attempt, end *executor.Result) {
 	rec.AssignedMs = b.now.Wall.UnixMilli()
 	handler := b.machines.HandlerOf(rec.Machine)
+	st.Handler = handler
+	rec.Inputs, rec.Outputs = inputBlobs(st.Inputs), st.Task.Outputs
+	if err == nil && b.IsStaged(&st) {
+		rec.Staging, st.Stage = true, true
+	}
 	a = &Attempt{Record: rec, Handler: handler, Begun: b.now.Boot}
+	if rec.Staging {
+		a.held = &st
+	}
 	b.add(a)
 	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketAttempts, a.recordKey(), rec))
 	if err != nil {
 		return a, &executor.Result{Cause: executor.NoStart, Detail: err.Error()}
 	}
-	st.Handler = handler
 	fx.Starts = append(fx.Starts, st)
 	return a, nil
 }
@@ -114,13 +121,17 @@ func (b *Book) Accept(a *Attempt, fx *turn.Effects) {
 	}
 }
 
-// Stop tells the handler once, as soon as it has the attempt.
+// Stop tells the handler once, as soon as it has the attempt; what prepares its start hears of it at once.
 func (b *Book) Stop(a *Attempt, why string, fx *turn.Effects) {
-	if a.Stopping || a.Ended != nil {
+	if a.Stopping || a.Ended != nil || a.Collecting {
 		return
 	}
 	if !a.Accepted {
+		first := !a.due
 		a.due, a.dueWhy = true, why
+		if first && a.preparing {
+			b.stopEarly(a, fx)
+		}
 		return
 	}
 	a.Stopping = true

@@ -116,13 +116,11 @@ func (b *Book) Fence(handler string, until int64, rec *attempts.Record, task *ex
 	case g.Watchdog:
 		task.Fence = until
 		return true, ""
-	case g.Bound == nil:
-		return false, handler + " runs this site's own tasks only: it has neither a watchdog nor a stop bound"
 	}
-	bound, ok := g.Bound(*task)
-	if !ok || bound <= 0 {
-		return false, handler + " stops the tasks of other sites at their timeout only: submit it with a timeout"
+	if why = b.Unbound(handler, task); why != "" {
+		return false, why
 	}
+	bound, _ := g.Bound(*task)
 	p := b.byID[rec.ID]
 	switch {
 	case p == nil, p.known && b.now.Boot > p.latest:
@@ -133,6 +131,21 @@ func (b *Book) Fence(handler string, until int64, rec *attempts.Record, task *ex
 	delete(b.byID, rec.ID)
 	task.Fence, rec.Bounded = p.fence, true
 	return true, ""
+}
+
+// Unbound says why a foreign task could never begin at a handler: nothing would end it for certain; "": it could.
+func (b *Book) Unbound(handler string, task *executor.Task) (why string) {
+	g := b.guards[handler]
+	switch {
+	case g.Watchdog:
+		return ""
+	case g.Bound == nil:
+		return handler + " runs this site's own tasks only: it has neither a watchdog nor a stop bound"
+	}
+	if bound, ok := g.Bound(*task); !ok || bound <= 0 {
+		return handler + " stops the tasks of other sites at their timeout only: submit it with a timeout"
+	}
+	return ""
 }
 
 // pledge has an attempt's bound declared, or says why it cannot be.

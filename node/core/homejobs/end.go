@@ -47,7 +47,7 @@ func (b *Book) HandleEnded(a *attempts.Attempt, r executor.Result, fx *turn.Effe
 	b.report(num, a, r, fx)
 	spec := &b.jobs[num].Spec
 	t.ExitCode, t.Signal = r.ExitCode, r.Signal
-	if m := attempts.MeasuredOf(r.Usage); !m.IsZero() {
+	if m := a.Measured(r.Usage); !m.IsZero() {
 		t.measured = &m
 	}
 	if t.State != fsm.Stopping || r.Detail == "" || r.Cause != executor.Vanished && r.Cause != executor.Orphaned {

@@ -45,6 +45,9 @@ func (b *Book) startTask(num uint64, task uint32, place string, token uint64, fx
 	}
 	rec := attempts.Record{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)}
 	run, err := b.attempts.StartOf(rec, b.site, job.Spec.TimeoutMs, job.Spec.Payload)
+	if !job.Spec.Delivers {
+		run.Task.Outputs = executor.Outputs{}
+	}
 	if a, end := b.attempts.Start(rec, run, err, fx); end != nil {
 		b.HandleEnded(a, *end, fx)
 	}

@@ -62,7 +62,7 @@ func EndOf(ref command.AttemptRef, a *attempts.Attempt) (end command.Ended, cert
 		AttemptRef: ref, Outcome: attempts.Outcome(*r, a.Stopping),
 		ExitCode: int32(r.ExitCode), Signal: int32(r.Signal),
 		Ran: !r.Started.IsZero(), RunMs: turn.Span(r.Run.Milliseconds()), Detail: command.Clip(r.Detail),
-		Measured: attempts.MeasuredOf(r.Usage),
+		Output: a.Output, Measured: a.Measured(r.Usage),
 	}
 	if !r.Started.IsZero() {
 		end.DelayMs = turn.Span(r.Started.UnixMilli() - a.AssignedMs)

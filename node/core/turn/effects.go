@@ -30,6 +30,8 @@ type Effects struct {
 	Demand   *executor.Demand // nil: as before
 	// Asks are for the brokers of other sites; each is answered once, if only with an error.
 	Asks []KeyAsk
+	// Collects are answered once each, by a CollectedEvent.
+	Collects []CollectEffect
 }
 
 // KeyAsk asks an owner for the keys of attempts that are assigned here, by the state as of an entry.
@@ -54,12 +56,23 @@ type StartEffect struct {
 	// Inputs are what the job's user has each task find, as the owner's broker has resolved them. The task has no Files
 	// yet: whoever carries this out brings their bytes here first. Their contents are shared, and only read.
 	Inputs []jobspec.Input
+	// Stage: the bytes are another site's, and are only fetched now. Another StartEffect follows once they are here.
+	Stage bool
+}
+
+// CollectEffect has what an ended attempt has left be kept for its job's owner.
+type CollectEffect struct {
+	HandlerID
+	Outputs executor.Outputs
+	Result  executor.Result // its end, which is not reported before
 }
 
 // StopEffect has a handler stop an attempt, with why for people.
 type StopEffect struct {
 	HandlerID
 	Why string
+	// Early: its handler may not have it yet. What prepares its start ends.
+	Early bool
 }
 
 // Registration presents a broker: what it still answers for, and what it lost
@@ -83,6 +96,6 @@ func (fx *Effects) Reply(reply func(node.Answer), a node.Answer) {
 func (fx *Effects) Clear() {
 	*fx = Effects{
 		Writes: fx.Writes[:0], Starts: fx.Starts[:0], Stops: fx.Stops[:0], Forgets: fx.Forgets[:0],
-		Propose: fx.Propose, Replies: fx.Replies[:0], Asks: fx.Asks[:0],
+		Propose: fx.Propose, Replies: fx.Replies[:0], Asks: fx.Asks[:0], Collects: fx.Collects[:0],
 	}
 }

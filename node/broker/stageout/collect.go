@@ -1,0 +1,188 @@
+package stageout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/files/store"
+)
+
+const (
+	// maxCollected is how many attempts are collected at a time: each has a disk busy.
+	maxCollected = 8
+	// collectTries is how often outputs are collected that this site cannot read or keep, longer apart each time.
+	collectTries = 4
+	firstPause   = time.Second
+)
+
+// Order names an ended attempt and what is wanted of it.
+type Order struct {
+	ID      executor.ID
+	Outputs executor.Outputs
+	Result  executor.Result
+}
+
+// Outcome is what came of it. At most one of the texts is set, and nothing is kept then.
+type Outcome struct {
+	Output command.Output
+	Failed string // the task has not left what it had to
+	Lost   string // this site cannot read or keep what it left
+}
+
+// Collect keeps what an attempt has left, durably: for its owner, or as a result of this site's own job. The error is
+// ctx's: nothing is known then.
+func (k *Keeper) Collect(ctx context.Context, c executor.Collector, o Order) (out Outcome, err error) {
+	select {
+	case k.collecting <- struct{}{}:
+		defer func() { <-k.collecting }()
+	case <-ctx.Done():
+		return out, context.Cause(ctx)
+	}
+	wait := firstPause
+	for try := 1; ; try++ {
+		out, err = k.tryCollect(ctx, c, o)
+		switch {
+		case ctx.Err() != nil:
+			return Outcome{}, context.Cause(ctx)
+		case err == nil:
+			return out, nil
+		case try == collectTries || errors.Is(err, executor.ErrUnknownAttempt):
+			return Outcome{Lost: "its outputs could not be kept at its site: " + err.Error()}, nil
+		}
+		if err = k.pause(ctx, wait); err != nil {
+			return Outcome{}, err
+		}
+		wait *= 2
+	}
+}
+
+// tryCollect is one try; the error is this site's trouble.
+func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) (out Outcome, err error) {
+	ref, err := refOf(o.ID)
+	if err != nil {
+		return out, err
+	}
+	own := ref.Job.Site == k.cfg.Site
+	at := store.OutgoingOf(ref.Job.Site)
+	if own {
+		at = store.OwnOf(k.cfg.UserOf(ref.Job.Num))
+	}
+	t := &taking{ctx: ctx, store: k.cfg.Store, at: at, by: pinOf(o.ID)}
+	out.Output, err = t.take(c, o)
+	var missing *executor.MissingOutputError
+	var bound *executor.OutputBoundError
+	switch {
+	case errors.As(err, &missing):
+		out.Failed = missing.Error()
+	case errors.As(err, &bound):
+		out.Failed = bound.Error()
+	case errors.Is(err, files.ErrPath), errors.Is(err, files.ErrTooMany), errors.Is(err, files.ErrOverlap):
+		out.Failed = "its outputs cannot travel: " + err.Error()
+	case err == nil && own:
+		err = k.keepResult(ref, out.Output)
+	case err == nil:
+		err = k.add(ctx, Entry{
+			ID: o.ID, Output: out.Output, KeptMs: k.cfg.Now().UnixMilli(), Succeeded: succeeded(&o.Result),
+		})
+	}
+	if err != nil || out.Failed != "" || own {
+		k.cfg.Store.Unpin(pinOf(o.ID))
+	}
+	if out.Failed != "" {
+		out.Output, err = command.Output{}, nil
+	}
+	return out, err
+}
+
+// keepResult has a result of this site's own job kept by whoever keeps those.
+func (k *Keeper) keepResult(ref command.AttemptRef, o command.Output) error {
+	if k.cfg.KeepResult == nil {
+		return nil
+	}
+	return k.cfg.KeepResult(ref.Job.Num, node.TaskResult{
+		Task: ref.Task, Attempt: ref.Attempt, Manifest: files.Blob{Hash: o.Manifest, Size: o.Size}, Bytes: o.Bytes,
+	})
+}
+
+// succeeded reports whether a task whose attempt ended so has succeeded.
+func succeeded(r *executor.Result) bool {
+	return r.Cause == executor.Exited && r.ExitCode == 0 && r.Signal == 0
+}
+
+// taking puts the files of one attempt into a place, and their manifest.
+type taking struct {
+	ctx   context.Context //nolint:containedctx // of one call of Collect, whose sink has none
+	store *store.Store
+	at    store.Place
+	by    string
+	w     *files.ManifestWriter
+}
+
+var _ executor.OutputSink = (*taking)(nil)
+
+// take collects an attempt. What failed attempts left is kept as far as it is there.
+func (t *taking) take(c executor.Collector, o Order) (out command.Output, err error) {
+	want := o.Outputs
+	if !succeeded(&o.Result) {
+		want.Optional = append(append([]string(nil), want.Paths...), want.Optional...)
+		want.Paths = nil
+	}
+	type put struct {
+		blob files.Blob
+		err  error
+	}
+	r, w := io.Pipe()
+	manifest := make(chan put, 1)
+	go func() {
+		b, failed := t.store.Put(t.ctx, t.at, r, files.MaxManifest)
+		_ = r.CloseWithError(failed) // who writes must not wait
+		manifest <- put{b, failed}
+	}()
+	t.w = files.NewManifestWriter(w)
+	if err = c.Collect(t.ctx, o.ID, want, t); err == nil {
+		err = t.w.Close()
+	}
+	_ = w.CloseWithError(err) // nil ends the manifest
+	p := <-manifest
+	if err == nil { // what ended the manifest was told to who collects
+		err = p.err
+	}
+	if err != nil {
+		return out, err
+	}
+	t.store.Pin(t.by, store.Ref{Place: t.at, Hash: p.blob.Hash})
+	return command.Output{Manifest: p.blob.Hash, Size: p.blob.Size, Bytes: t.w.Sum()}, nil
+}
+
+// File implements executor.OutputSink.
+func (t *taking) File(f executor.OutputFile, r io.Reader) error {
+	e := files.Entry{Path: f.Path, Executable: f.Executable, Size: f.Size}
+	if t.w.Inlines(f.Size) {
+		e.Inline = make([]byte, f.Size)
+		if _, err := io.ReadFull(r, e.Inline); err != nil {
+			return fmt.Errorf("read output %q: %w", f.Path, err)
+		}
+		e.Hash = files.HashOf(e.Inline)
+		return t.w.Add(e)
+	}
+	b, err := t.store.Put(t.ctx, t.at, r, f.Size)
+	switch {
+	case err != nil:
+		return fmt.Errorf("keep output %q: %w", f.Path, err)
+	case b.Size != f.Size:
+		return fmt.Errorf("keep output %q: %w", f.Path, executor.ErrOutputChanged)
+	}
+	t.store.Pin(t.by, store.Ref{Place: t.at, Hash: b.Hash})
+	e.Hash = b.Hash
+	return t.w.Add(e)
+}
+
+// Skipped implements executor.OutputSink: what cannot travel is told by what does not come.
+func (t *taking) Skipped(string, string) {}

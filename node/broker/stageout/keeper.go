@@ -1,0 +1,205 @@
+package stageout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/files/store"
+	"github.com/cloudshare/cloudshare/node/record"
+)
+
+// Config is what a Keeper is made of.
+type Config struct {
+	Site  string
+	Store *store.Store
+	// Hold is how long outputs of another site's task are kept that its owner does not fetch; 0 = as long as it wants
+	// them.
+	Hold time.Duration
+	Now  func() time.Time
+	// UserOf returns the user of a job of this site.
+	UserOf func(num uint64) string
+	// Record makes writes of the journal durable.
+	Record func(ctx context.Context, writes []record.Write) error
+	// Wanted reports, by the state, whether outputs of an attempt here are still wanted; Change is the entry with which
+	// that became false for one last.
+	Wanted func(ref command.AttemptRef) bool
+	Change func() uint64
+	// KeepResult keeps the result of a task of this site's own job, durably when it returns; nil = nobody does.
+	KeepResult func(num uint64, r node.TaskResult) error
+}
+
+const (
+	// keepFailed is how long outputs of an attempt are kept that did not succeed: nobody waits for them, and its owner
+	// may want to see why.
+	keepFailed = time.Hour
+	// maxGone is how many attempts are remembered whose outputs were removed.
+	maxGone = 4096
+	// lookEvery is how often it is looked for what is wanted no more, keptLooks after how many of these looks for what
+	// was kept for long enough.
+	lookEvery = time.Second
+	keptLooks = 60
+)
+
+// Entry is what is kept of one attempt of another site's job; it is also its record in the journal.
+type Entry struct {
+	ID        executor.ID    `json:"id"`
+	Output    command.Output `json:"output"`
+	KeptMs    int64          `json:"kept_ms"` // since when, unix milliseconds
+	Succeeded bool           `json:"succeeded,omitempty"`
+}
+
+// Keeper keeps outputs. It is safe for concurrent use.
+type Keeper struct {
+	cfg        Config
+	collecting chan struct{} // a token for each attempt that is being collected
+	pause      func(ctx context.Context, d time.Duration) error
+
+	mu   sync.Mutex
+	by   map[command.AttemptRef]*Entry
+	gone map[command.AttemptRef]bool
+	// oldest of gone first.
+	oldest []command.AttemptRef
+	// seen is the Change up to which it was looked for what is wanted no more; 0 = not yet.
+	seen  uint64
+	names index
+}
+
+// New returns a Keeper of nothing.
+func New(cfg Config) *Keeper {
+	return &Keeper{
+		cfg: cfg, collecting: make(chan struct{}, maxCollected), pause: pause,
+		by: map[command.AttemptRef]*Entry{}, gone: map[command.AttemptRef]bool{}, names: newIndex(),
+	}
+}
+
+// refOf returns an attempt's name in the state.
+func refOf(id executor.ID) (command.AttemptRef, error) {
+	job, err := command.ParseJobID(id.Job)
+	if err != nil {
+		return command.AttemptRef{}, fmt.Errorf("read attempt %s: %w", id, err)
+	}
+	return command.AttemptRef{Job: job, Task: id.Task, Attempt: id.Attempt, Token: id.Token}, nil
+}
+
+// pinOf is the name of the pins of an attempt's outputs.
+func pinOf(id executor.ID) string { return "out/" + id.String() }
+
+// Recover reads what earlier lives of the broker kept, and pins it. What cannot be read is refused to its owner.
+func (k *Keeper) Recover(j record.Reader) error {
+	err := j.Each(record.BucketOutgoing, func(name, v []byte) error {
+		e := &Entry{}
+		if err := json.Unmarshal(v, e); err != nil {
+			return fmt.Errorf("outputs of %s: %w", name, err)
+		}
+		ref, err := refOf(e.ID)
+		if err != nil {
+			return err
+		}
+		k.by[ref] = e
+		return nil
+	})
+	for ref, e := range k.by {
+		at, manifest := store.OutgoingOf(ref.Job.Site), files.Hash(e.Output.Manifest)
+		refs := []store.Ref{{Place: at, Hash: manifest}}
+		hashes, _ := k.read(at, manifest)
+		for h := range hashes {
+			refs = append(refs, store.Ref{Place: at, Hash: h})
+		}
+		k.cfg.Store.Pin(pinOf(e.ID), refs...)
+	}
+	return err
+}
+
+// add keeps an attempt's outputs, durably. Those of an attempt that is wanted no more go with the next look.
+func (k *Keeper) add(ctx context.Context, e Entry) error {
+	ref, err := refOf(e.ID)
+	if err != nil {
+		return err
+	}
+	w := record.PutRecord(record.BucketOutgoing, []byte(e.ID.String()), e)
+	if err = k.cfg.Record(ctx, []record.Write{w}); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.by[ref], k.seen = &e, 0
+	return nil
+}
+
+// Run removes what is wanted no more, until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for looks := 0; ; looks++ {
+		select {
+		case <-tick.C:
+			k.Sweep(ctx, looks%keptLooks == 0)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep removes what the state does not want any more; with aged also what was kept for long enough.
+func (k *Keeper) Sweep(ctx context.Context, aged bool) {
+	change := k.cfg.Change()
+	k.mu.Lock()
+	changed := k.seen == 0 || k.seen != change
+	var kept []Entry
+	if changed || aged {
+		for _, e := range k.by {
+			kept = append(kept, *e)
+		}
+	}
+	k.seen = max(change, 1)
+	k.mu.Unlock()
+	for i := range kept {
+		e := &kept[i]
+		ref, err := refOf(e.ID)
+		if err != nil {
+			continue // ids of attempts were made from references
+		}
+		age := k.cfg.Now().Sub(time.UnixMilli(e.KeptMs))
+		held := k.cfg.Hold > 0 && age >= k.cfg.Hold
+		if held || (!e.Succeeded && age >= keepFailed || e.Succeeded) && !k.cfg.Wanted(ref) {
+			k.drop(ctx, ref, e, held)
+		}
+	}
+}
+
+// drop removes the outputs of an attempt; gone: its owner may still ask for them.
+func (k *Keeper) drop(ctx context.Context, ref command.AttemptRef, e *Entry, gone bool) {
+	if k.cfg.Record(ctx, []record.Write{record.Tidy(record.BucketOutgoing, []byte(e.ID.String()))}) != nil {
+		return // it ends
+	}
+	k.mu.Lock()
+	delete(k.by, ref)
+	k.names.drop(ref)
+	if gone && !k.gone[ref] {
+		k.gone[ref] = true
+		if k.oldest = append(k.oldest, ref); len(k.oldest) > maxGone {
+			delete(k.gone, k.oldest[0])
+			k.oldest = k.oldest[1:]
+		}
+	}
+	k.mu.Unlock()
+	k.cfg.Store.Unpin(pinOf(e.ID))
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,155 @@
+package core
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/core/attempts"
+	"github.com/cloudshare/cloudshare/node/core/inputs"
+	"github.com/cloudshare/cloudshare/node/trouble"
+)
+
+// Files of another site's task are fetched between its record and its start (step 6). Meanwhile it holds its machine,
+// and its record says that nothing of it was started. Once they are here it is looked at as a new assignment is: lease
+// and bound may be others by then.
+
+// stepFiles takes what happened to the files of an attempt.
+func (c *Core) stepFiles(ev Event, fx *Effects) {
+	switch ev := ev.(type) {
+	case PreparingEvent:
+		if a := c.attempts.Find(ev.ID); a != nil {
+			a.InBytes = max(a.InBytes, ev.InBytes)
+			c.attempts.Prepare(a, fx)
+		}
+	case StagedEvent:
+		c.handleStaged(ev, fx)
+	case UnstagedEvent:
+		c.handleUnstaged(ev, fx)
+	case CollectedEvent:
+		c.handleCollected(ev, fx)
+	}
+}
+
+// mayStage reports whether files of another site's task may be fetched now. If not, it has declined the task.
+func (c *Core) mayStage(task *executor.Task, as fsm.Assignment) bool {
+	if why := c.bounds.Unbound(c.machines.HandlerOf(as.Machine), task); why != "" {
+		c.decline(as, trouble.DeclinedUnbound, why)
+		return false
+	}
+	if f, why := c.inputs.Resting(as.Job); why != "" {
+		c.decline(as, classOf(f), why)
+		return false
+	}
+	return true
+}
+
+// classOf returns why a task is declined whose files cannot be had.
+func classOf(f inputs.Fault) trouble.DeclineClass {
+	switch f {
+	case inputs.Unfit:
+		return trouble.DeclinedUnfit
+	case inputs.Cancelled:
+		return trouble.DeclinedClosed
+	case inputs.Away, inputs.Refused, inputs.NoRoom, inputs.Broken:
+	}
+	return trouble.DeclinedFiles
+}
+
+// handleStaged has an attempt begin whose files are here, unless it is to end.
+func (c *Core) handleStaged(ev StagedEvent, fx *Effects) {
+	a := c.attempts.Find(ev.ID)
+	if a == nil || !a.Staging {
+		return
+	}
+	ref, err := c.attempts.Ref(ev.ID)
+	if err != nil {
+		return // ids of attempts were made from references
+	}
+	c.inputs.Had(ref.Job)
+	a.InBytes = ev.InBytes
+	if due, why := a.Due(); due {
+		c.endUnstarted(a, executor.Result{Cause: executor.Stopped, Detail: why}, fx)
+		return
+	}
+	a.Staged = true
+	c.examineAgain(ref)
+}
+
+// beginStaged starts an attempt whose files are here, as soon as it may.
+func (c *Core) beginStaged(a *attempts.Attempt, as fsm.Assignment, s StateReader, fx *Effects) {
+	if !c.leased() {
+		return
+	}
+	start, why := c.bounds.Fence(a.Handler, c.lease.until, &a.Record, &a.Held().Task, &as, s)
+	switch {
+	case start:
+		c.attempts.Begin(a, fx)
+	case why != "":
+		c.attempts.Drop(a, fx)
+		c.decline(as, trouble.DeclinedUnbound, why)
+	}
+}
+
+// handleUnstaged settles an attempt whose files cannot be had: it ends as it was to, it is handed back, or its task
+// fails because nobody could ever run it.
+func (c *Core) handleUnstaged(ev UnstagedEvent, fx *Effects) {
+	a := c.attempts.Find(ev.ID)
+	if a == nil || a.Accepted || a.Ended != nil {
+		return
+	}
+	if due, why := a.Due(); due {
+		c.endUnstarted(a, executor.Result{Cause: executor.Stopped, Detail: why}, fx)
+		return
+	}
+	if ev.Fault == inputs.Broken {
+		c.endUnstarted(a, executor.Result{Cause: executor.NoStart, Detail: ev.Why}, fx)
+		return
+	}
+	ref, err := c.attempts.Ref(ev.ID)
+	if err != nil {
+		return // ids of attempts were made from references
+	}
+	if a.IsOwnedBy(c.site) && ev.Fault != inputs.Cancelled { // this site's own trouble
+		c.handleRefused(RefusedEvent{ev.ID, errors.New(ev.Why)}, fx)
+		return
+	}
+	if a.Home {
+		c.home.RequeueReturned(a, executor.ErrBusy, fx)
+		return
+	}
+	c.inputs.Failed(ref.Job, ev.Fault, ev.Why)
+	c.bounds.Forget(ev.ID)
+	c.attempts.Drop(a, fx)
+	c.handBack(ref, a.Handler, classOf(ev.Fault), ev.Why)
+}
+
+// endUnstarted ends an attempt before its start. Another site's is charged for the time in which its files were
+// fetched.
+func (c *Core) endUnstarted(a *attempts.Attempt, r executor.Result, fx *Effects) {
+	a.Stopping, _ = a.Due()
+	c.bounds.Forget(a.ID)
+	if len(a.Inputs) > 0 && !a.IsOwnedBy(c.site) {
+		a.StagedMs, r.Run = 0, c.attempts.StagingTime(a)
+		r.Started = c.now.Wall.Add(-r.Run).Truncate(time.Millisecond)
+	}
+	c.settleEnd(a, r, fx)
+}
+
+// handleCollected settles the end of an attempt whose outputs were looked at.
+func (c *Core) handleCollected(ev CollectedEvent, fx *Effects) {
+	a := c.attempts.Find(ev.ID)
+	if a == nil || !a.Collecting {
+		return
+	}
+	a.Collecting, a.Output = false, ev.Output
+	r := ev.Result
+	switch {
+	case ev.Lost != "": // this site's fault: a loss, not a failure
+		r.Cause, r.Detail = executor.Stopped, ev.Lost
+	case ev.Failed != "" && r.Cause == executor.Exited && r.ExitCode == 0 && r.Signal == 0:
+		r.Cause, r.Detail = executor.NoStart, ev.Failed // it counts as failed
+	}
+	c.settleEnd(a, r, fx)
+}

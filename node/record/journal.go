@@ -38,9 +38,12 @@ const (
 	BucketUsage                            // batch number → []usageRow, batches not yet applied
 	BucketUsers                            // first job number → whose.run, the user of consecutive jobs
 	BucketQuotas                           // user → limits and decayed use of this site's users
+	BucketResults                          // job number → its user and end; job number, task → the result of the task
 )
 
-var bucketNames = []string{"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas"}
+var bucketNames = []string{
+	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "results",
+}
 
 var (
 	keyIdentity = []byte("identity")

@@ -19,7 +19,7 @@ var (
 
 // InputError says which input of a job is not to be had as its spec says. It is the job's user's to mend: 422.
 type InputError struct {
-	Field  string // as in a SpecError, such as inputs[0].sha256
+	Field  string // as in a SpecError, such as inputs.0.sha256
 	Reason string
 }
 

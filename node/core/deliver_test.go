@@ -40,7 +40,7 @@ func TestRefusedRequestsAreRepeatsFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := &node.InputError{Field: "inputs[0]", Reason: "is not here"}
+	gone := &node.InputError{Field: "inputs.0", Reason: "is not here"}
 	send := func(key string, refused error) (got node.Answer) {
 		a.turn(SubmitEvent{
 			Reqs:  []node.Request{{Spec: spec, Key: key, Refused: refused}},

@@ -91,7 +91,7 @@ func (b *Book) Recall(num uint64, user string, inputs []jobspec.Input) (err erro
 		}
 		l, cause := read(b.store, tree{user, in.Blob.Hash}, files.MaxEntries)
 		if cause != nil {
-			err = fmt.Errorf("inputs[%d]: %w", i, cause)
+			err = fmt.Errorf("inputs.%d: %w", i, cause)
 			continue
 		}
 		f.trees = append(f.trees, l)

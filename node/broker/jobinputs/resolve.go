@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
@@ -42,12 +41,11 @@ type Found struct {
 	user   string
 	direct []files.Hash // manifests, too
 	trees  []*listing
-	each   bool // one was of a file for each task
 }
 
-// Resolve looks up what a spec names in its user's part of the store. It fills in sizes, the sum of all files of a
-// task, and how many tasks there are if an input is of one file each and the spec says nothing else. Errors:
-// *node.InputError for what the user can mend; node.ErrFull, node.ErrNotReady for what waiting can.
+// Resolve looks up what a spec names in its user's part of the store. It fills in sizes, and how many bytes the files
+// of a task have at most. Errors: *node.InputError for what the user can mend; node.ErrFull, node.ErrNotReady for what
+// waiting can.
 func (c *Call) Resolve(user string, s *jobspec.Spec) (*Found, error) {
 	s.Inputs = slices.Clone(s.Inputs)
 	s.FileBytes = 0
@@ -73,7 +71,7 @@ func (c *Call) Resolve(user string, s *jobspec.Spec) (*Found, error) {
 
 // refuse returns the error of an input, or of a field of it.
 func refuse(i int, field, format string, args ...any) error {
-	name := fmt.Sprintf("inputs[%d]", i)
+	name := fmt.Sprintf("inputs.%d", i)
 	if field != "" {
 		name += "." + field
 	}
@@ -105,7 +103,7 @@ func (c *Call) resolve(found *Found, s *jobspec.Spec, i int, listings []*listing
 		if err != nil {
 			return 0, err
 		}
-		return l.largest, found.countTasks(s, i, len(l.paths))
+		return l.largest, checkEach(s, i, len(l.paths))
 	}
 	return 0, refuse(i, "", "is of a kind that this broker does not know")
 }
@@ -142,18 +140,11 @@ func setSize(in *jobspec.Input, i int, size int64) error {
 	return nil
 }
 
-// countTasks has as many tasks as there are files for one each. A spec that says nothing of tasks has one.
-func (f *Found) countTasks(s *jobspec.Spec, i, n int) error {
-	first := !f.each
-	f.each = true
-	switch {
-	case n == 0:
-		return refuse(i, "each", "names no files")
-	case s.Count == uint32(n):
-	case first && s.Count == 1 && s.Indices.Len() == 0 && n <= command.MaxCount:
-		s.Count = uint32(n)
-	default:
-		return refuse(i, "each", "names %d files, and the job has %d tasks: it must be one for each", n, s.Count)
+// checkEach returns what is wrong with an input of which each task gets one of n files.
+func checkEach(s *jobspec.Spec, i, n int) error {
+	var wrong *jobspec.SpecError
+	if errors.As(s.CheckEach(i, n), &wrong) {
+		return &node.InputError{Field: wrong.Field, Reason: wrong.Reason}
 	}
 	return nil
 }

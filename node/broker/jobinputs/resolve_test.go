@@ -24,12 +24,13 @@ func TestInputsAreFoundAndSized(t *testing.T) {
 		{Path: "u", From: jobspec.FromURL, URL: "https://x", Blob: unsized(one)},
 	}
 	s := specOf(given...)
+	s.Count = 3
 	if _, err := r.Begin().Resolve("ann", s); err != nil {
 		t.Fatal(err)
 	}
 	want := int64(3 + len(big("a")) + len(big("b/c")) + len(big("333")) + 4 + 3)
-	if s.FileBytes != want || s.Count != 3 {
-		t.Errorf("%d bytes, want %d; %d tasks", s.FileBytes, want, s.Count)
+	if s.FileBytes != want {
+		t.Errorf("%d bytes, want %d", s.FileBytes, want)
 	}
 	for i, b := range []files.Blob{one, dir, many} {
 		if s.Inputs[i].Blob != b {
@@ -51,30 +52,41 @@ func TestWrongInputsAreNamed(t *testing.T) {
 	empty := r.encoded("ann", nil)
 	five := specOf(each("x", many))
 	five.Count = 5
+	three := func(inputs ...jobspec.Input) *jobspec.Spec {
+		s := specOf(inputs...)
+		s.Count = 3
+		return s
+	}
 	numbered := specOf(each("x", many))
-	numbered.Indices.Add(7)
+	numbered.Indices.Add(3)
 	said := file("a", one)
 	said.Blob.Size = 4
 	for want, s := range map[string]*jobspec.Spec{
-		"inputs[0].sha256":   specOf(file("a", gone)),
-		"inputs[1].sha256":   specOf(file("b", one), file("a", r.put("bob", "bob's"))),
-		"inputs[0].size":     specOf(said),
-		"inputs[0].manifest": specOf(folder("d", one)),
-		"inputs[1].manifest": specOf(file("a", one), folder("d", hole)),
-		"inputs[2].manifest": specOf(file("a", one), file("b", one), folder("d", lie)),
-		"inputs[0].each":     five,
-		"inputs[1].each":     specOf(each("a", many), each("b", dir)),
-		"inputs[2].each":     specOf(file("a", one), file("b", one), each("x", empty)),
-		"inputs[3].each":     specOf(each("a", r.manifest("ann", "1")), file("b", one), file("c", one), each("x", many)),
-		"inputs[0].url":      specOf(jobspec.Input{Path: "x", From: jobspec.FromURL, URL: "https://x"}),
-		"inputs[0]":          specOf(jobspec.Input{Path: "x", From: 99}),
+		"inputs.0.sha256":   specOf(file("a", gone)),
+		"inputs.1.sha256":   specOf(file("b", one), file("a", r.put("bob", "bob's"))),
+		"inputs.0.size":     specOf(said),
+		"inputs.0.manifest": specOf(folder("d", one)),
+		"inputs.1.manifest": specOf(file("a", one), folder("d", hole)),
+		"inputs.2.manifest": specOf(file("a", one), file("b", one), folder("d", lie)),
+		"inputs.0.each":     five,
+		"inputs.1.each":     three(each("a", many), each("b", dir)),
+		"inputs.2.each":     specOf(file("a", one), file("b", one), each("x", empty)),
+		"inputs.3.each":     specOf(each("a", r.manifest("ann", "1")), file("b", one), file("c", one), each("x", many)),
+		"inputs.4.each":     three(file("e", one), file("a", one), file("b", one), file("c", one), each("x", dir)),
+		"inputs.0.url":      specOf(jobspec.Input{Path: "x", From: jobspec.FromURL, URL: "https://x"}),
+		"inputs.0":          specOf(jobspec.Input{Path: "x", From: 99}),
 	} {
 		if _, err := r.Begin().Resolve("ann", s); refused(err) != want {
 			t.Errorf("want %s refused: %v", want, err)
 		}
 	}
-	if _, err := r.Begin().Resolve("ann", numbered); refused(err) != "inputs[0].each" {
-		t.Errorf("one index of three files: %v", err)
+	if _, err := r.Begin().Resolve("ann", numbered); refused(err) != "inputs.0.each" {
+		t.Errorf("the fourth of three files: %v", err)
+	}
+	last := specOf(each("x", many))
+	last.Indices.Add(2)
+	if _, err := r.Begin().Resolve("ann", last); err != nil {
+		t.Errorf("the third of three files: %v", err)
 	}
 }
 
@@ -102,7 +114,7 @@ func TestInputsOverlap(t *testing.T) {
 		{[]jobspec.Input{folder("d", dir), folder("d/other", inner), folder("d/other", dir)}, false},
 		{[]jobspec.Input{folder(".", dir), file("a", one)}, true},
 		{[]jobspec.Input{folder(".", dir), file("new", one)}, false},
-		{[]jobspec.Input{folder("d", dir), each("d/a", inner)}, true},
+		{[]jobspec.Input{folder("d", dir), each("d/a", r.manifest("", "b"))}, true},
 		{[]jobspec.Input{folder("/opt", dir), file("/opt/a", one)}, true},
 		{[]jobspec.Input{folder("/opt", dir), file("opt/a", one)}, false},
 	} {
@@ -139,7 +151,7 @@ func TestManifestIsReadOnceACall(t *testing.T) {
 			}
 		}
 	}
-	if _, err := r.Begin().Resolve("", specOf(folder("d", dir))); refused(err) != "inputs[0].manifest" {
+	if _, err := r.Begin().Resolve("", specOf(folder("d", dir))); refused(err) != "inputs.0.manifest" {
 		t.Errorf("the next call: %v", err)
 	}
 }
@@ -180,11 +192,11 @@ func TestTooMuchForATask(t *testing.T) {
 		t.Fatal(err)
 	}
 	inputs := []jobspec.Input{folder("d", full), file("x", r.put("", "one"))}
-	if _, err := r.Begin().Resolve("", specOf(inputs...)); refused(err) != "inputs[1]" {
+	if _, err := r.Begin().Resolve("", specOf(inputs...)); refused(err) != "inputs.1" {
 		t.Errorf("one file more than a task may have: %v", err)
 	}
 	slices.Reverse(inputs)
-	if _, err := r.Begin().Resolve("", specOf(inputs...)); refused(err) != "inputs[1]" {
+	if _, err := r.Begin().Resolve("", specOf(inputs...)); refused(err) != "inputs.1" {
 		t.Errorf("the other way round: %v", err)
 	}
 }

@@ -91,7 +91,10 @@ func (b *Book) KeepAll(list []Result) error {
 		}
 		writes = append(writes, w...)
 	}
-	return errors.Join(append(errs, b.commit(writes))...)
+	if err := b.commit(writes); err != nil {
+		return err
+	}
+	return errors.Join(errs...)
 }
 
 // keep pins a result and notes it in memory: who reads the book now reads what is in the store.

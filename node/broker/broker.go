@@ -109,6 +109,7 @@ type Broker struct {
 	committer  *committer
 	proposer   *proposer
 	runner     *runner
+	owned      *ownFiles // nil: no files travel with tasks
 	registrar  *registrar
 	contact    *contact
 	watch      *leaderWatch
@@ -148,9 +149,15 @@ func New(cfg Config) (*Broker, error) {
 		disk: diskspace.New(cfg.Disk), created: time.Now(),
 	}
 	b.compose(sealer)
+	if b.owned, err = newOwnFiles(b, sealer); err != nil {
+		return nil, fmt.Errorf("configure broker: %w", err)
+	}
 	replica.ForkSite(cfg.Site)
 	b.core.ConfigureUsers(cfg.UserLimits, cfg.UserHalfLife)
 	b.core.SetEmit(cfg.Replica.Feed().AddHome)
+	if b.owned != nil {
+		b.core.LendFiles(cfg.Data.LendMax)
+	}
 	for _, h := range cfg.Handlers {
 		name := h.Name()
 		t := cfg.Terms[name]
@@ -191,6 +198,7 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 	b.Reader = query.New(query.Sources{
 		Site: cfg.Site, Replica: cfg.Replica, Sealer: sealer, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query,
 		Progress:  &b.runner.progress,
+		Delivery:  b.deliveryWhy,
 		Estimates: estimates, Plausible: watch,
 		Ctx: p.ctx, Current: b.registrar.current, Freshness: b.Freshness, Full: b.disk.Full,
 	})
@@ -254,6 +262,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.watchLog)
 	b.goroutine(b.estimates.run)
 	b.goroutine(b.keepDates)
+	b.owned.start()
 	return nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -50,6 +51,9 @@ type testSite struct {
 	drop    func(used []bool) error
 	// unreached: it reaches no other site's broker.
 	unreached atomic.Bool
+	// filesDir is where its files are, "" = it keeps none.
+	filesDir string
+	files    *store.Store
 }
 
 // askKeys asks another broker of the group.
@@ -113,7 +117,11 @@ func (s *testSite) open(t *testing.T) {
 	if s.brokers == nil {
 		s.brokers = &sync.Map{}
 	}
+	if s.filesDir != "" {
+		s.files = openFiles(t, s.filesDir)
+	}
 	s.Broker, err = New(Config{
+		Files: s.files, Data: node.DataTerms{LendMax: 16 << 30, DeliverWait: time.Hour}, Transfers: filesOf{s},
 		AskKeys: s.askKeys, DropSecrets: s.drop,
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
@@ -157,6 +165,12 @@ func (s *testSite) stop(t *testing.T) {
 	}
 	if err := errors.Join(s.Stop(context.Background(), false), s.log.Close(), s.journal.Close()); err != nil {
 		t.Error(err)
+	}
+	if s.files != nil {
+		if err := s.files.Close(); err != nil {
+			t.Error(err)
+		}
+		s.files = nil
 	}
 	s.journal = nil
 }

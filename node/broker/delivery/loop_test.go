@@ -68,7 +68,7 @@ func TestAwaySite(t *testing.T) {
 		}
 		r.start()
 		later(waitFor / 2)
-		if why := r.loop.Why(back.Job, 0, 1, 9); why == "" || len(r.told) > 0 {
+		if why := r.loop.Why(back.AttemptRef); why == "" || len(r.told) > 0 {
 			t.Errorf("in between: %d are told; why: %q", len(r.told), why)
 		}
 		if s := r.loop.Stats(); s.Waiting != 1+3*maxBatch || s.OldestMs < (waitFor/2).Milliseconds() {
@@ -151,7 +151,7 @@ func TestUnheardIsSaidAgain(t *testing.T) {
 			outcome(t, r.next(), d, command.DeliveryOK, "")
 		}
 		synctest.Wait()
-		if r.loop.Why(d.Job, 0, 1, 9) == "" {
+		if r.loop.Why(d.AttemptRef) == "" {
 			t.Error("nothing is said of why it is not over")
 		}
 	})
@@ -199,7 +199,7 @@ func TestNoRoom(t *testing.T) {
 		if first.Job == left.Job {
 			left = list[1]
 		}
-		if why := r.loop.Why(left.Job, 0, 1, 9); !s.Full || s.Waiting != 1 || why == "" || len(r.told) > 0 {
+		if why := r.loop.Why(left.AttemptRef); !s.Full || s.Waiting != 1 || why == "" || len(r.told) > 0 {
 			t.Fatalf("without room: %+v; why: %q", s, why)
 		}
 		if err := r.book.Drop(first.Job.Num); err != nil {

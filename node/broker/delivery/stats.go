@@ -26,11 +26,11 @@ func (l *Loop) Stats() Stats {
 	return s
 }
 
-// Why says what a task's outputs wait for, "" if nothing is known, or they do not.
-func (l *Loop) Why(job command.JobID, task, attempt uint32, token uint64) string {
+// Why says what the outputs of an attempt wait for, "" if nothing is known, or they do not.
+func (l *Loop) Why(ref command.AttemptRef) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d := l.all[command.AttemptRef{Job: job, Task: task, Attempt: attempt, Token: token}]; d != nil {
+	if d := l.all[ref]; d != nil {
 		return d.why
 	}
 	return ""

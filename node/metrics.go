@@ -23,6 +23,18 @@ type Metrics struct {
 	Log       coord.Figures
 	Users     UserTotals
 	FreeBytes int64 // of the data directory's file system, 0 = not watched
+	Files     FileFigures
+}
+
+// FileFigures are of files that travel with tasks.
+type FileFigures struct {
+	InBytes, OutBytes int64 // from and to other sites, since the broker's start
+	// Delivering counts outputs of this site's tasks that are not fetched yet; OldestMs is for how long the oldest
+	// waits, and NoRoom that this site has no room for them.
+	Delivering int
+	OldestMs   int64
+	NoRoom     bool
+	Spaces     []SpaceUse // none: the broker keeps no files
 }
 
 // Tally is a count since the broker's start.

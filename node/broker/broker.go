@@ -70,9 +70,7 @@ type Config struct {
 	// Transfers bring them from other sites.
 	Transfers Transfers
 	Data      node.DataTerms
-	// KeepResult keeps what a task of this site's own job has left here, durably when it returns; nil = nobody does.
-	KeepResult func(num uint64, r node.TaskResult) error
-	Logger     zerolog.Logger
+	Logger    zerolog.Logger
 }
 
 // Addresses are those under which other brokers reach this one, host:port.
@@ -112,6 +110,7 @@ type Broker struct {
 	proposer   *proposer
 	runner     *runner
 	files      *fileMover // nil: no files travel with tasks
+	owned      *ownFiles  // of this site's own jobs; nil likewise
 	registrar  *registrar
 	contact    *contact
 	watch      *leaderWatch
@@ -151,12 +150,18 @@ func New(cfg Config) (*Broker, error) {
 		disk: diskspace.New(cfg.Disk), created: time.Now(),
 	}
 	b.compose(sealer)
+	if b.owned, err = newOwnFiles(b, sealer); err != nil {
+		return nil, fmt.Errorf("configure broker: %w", err)
+	}
 	if cfg.Files != nil {
 		b.core.LendFiles(cfg.Data.LendMax)
 	}
 	replica.ForkSite(cfg.Site)
 	b.core.ConfigureUsers(cfg.UserLimits, cfg.UserHalfLife)
 	b.core.SetEmit(cfg.Replica.Feed().AddHome)
+	if b.owned != nil {
+		b.core.LendFiles(cfg.Data.LendMax)
+	}
 	for _, h := range cfg.Handlers {
 		name := h.Name()
 		t := cfg.Terms[name]
@@ -199,6 +204,7 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 	b.Reader = query.New(query.Sources{
 		Site: cfg.Site, Replica: cfg.Replica, Sealer: sealer, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query,
 		Progress:  &b.runner.progress,
+		Delivery:  b.deliveryWhy,
 		Estimates: estimates, Plausible: watch,
 		Ctx: p.ctx, Current: b.registrar.current, Freshness: b.Freshness, Full: b.disk.Full,
 	})
@@ -268,6 +274,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.watchLog)
 	b.goroutine(b.estimates.run)
 	b.goroutine(b.keepDates)
+	b.owned.start()
 	return nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -50,8 +51,10 @@ type testSite struct {
 	drop    func(used []bool) error
 	// unreached: it reaches no other site's broker.
 	unreached atomic.Bool
-	filesDir  string // "" = no files travel with its tasks
-	transfers Transfers
+	// filesDir is where its files are, "" = it keeps none.
+	filesDir  string
+	files     *store.Store
+	transfers Transfers // nil: filesOf it
 }
 
 // askKeys asks another broker of the group.
@@ -115,9 +118,16 @@ func (s *testSite) open(t *testing.T) {
 	if s.brokers == nil {
 		s.brokers = &sync.Map{}
 	}
+	if s.filesDir != "" {
+		s.files = openFiles(t, s.filesDir)
+	}
+	if s.transfers == nil {
+		s.transfers = filesOf{s}
+	}
 	s.Broker, err = New(Config{
+		Files: s.files, Transfers: s.transfers,
+		Data:    node.DataTerms{LendMax: 16 << 30, DeliverWait: time.Hour, Hold: time.Hour},
 		AskKeys: s.askKeys, DropSecrets: s.drop,
-		Files: s.openFiles(t), Transfers: s.transfers, Data: node.DataTerms{LendMax: 1 << 30, Hold: time.Hour},
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
 		Genesis: command.Genesis{
@@ -161,10 +171,11 @@ func (s *testSite) stop(t *testing.T) {
 	if err := errors.Join(s.Stop(context.Background(), false), s.log.Close(), s.journal.Close()); err != nil {
 		t.Error(err)
 	}
-	if s.cfg.Files != nil {
-		if err := s.cfg.Files.Close(); err != nil {
+	if s.files != nil {
+		if err := s.files.Close(); err != nil {
 			t.Error(err)
 		}
+		s.files = nil
 	}
 	s.journal = nil
 }

@@ -31,22 +31,6 @@ func (h collectingFake) Collect(_ context.Context, _ executor.ID, _ executor.Out
 	return sink.File(executor.OutputFile{Path: "y", Size: int64(len(leftBytes))}, bytes.NewReader(leftBytes))
 }
 
-// openFiles opens the site's store of files, nil = it has none.
-func (s *testSite) openFiles(t *testing.T) *store.Store {
-	t.Helper()
-	if s.filesDir == "" {
-		return nil
-	}
-	limit := store.Limit{Max: 1 << 30, Keep: time.Hour}
-	st, err := store.Open(store.Options{
-		Dir: s.filesDir, Now: time.Now, Limits: store.Limits{Own: limit, Cache: limit, Outgoing: limit},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return st
-}
-
 // travel is two sites of a core each: a's is taken, so what it submits runs at b, which pulls from a.
 type travel struct {
 	*testing.T
@@ -146,7 +130,7 @@ func TestFilesTravelWithATask(t *testing.T) {
 		transfer.Manifest: v.Output.Manifest, transfer.Output: files.HashOf(leftBytes),
 	} {
 		q := transfer.Request{Blob: transfer.Blob{Attempt: ref, What: what, Hash: h}}
-		src, refusal := x.b.files.outgoing.Answer(t.Context(), "site-1", q)
+		src, refusal := x.b.Broker.files.outgoing.Answer(t.Context(), "site-1", q)
 		if src == nil {
 			t.Fatalf("asked for %d: %s", what, refusal)
 		}

@@ -41,7 +41,11 @@ func (b *Broker) Submit(ctx context.Context, reqs []node.Request) []node.Answer 
 		return nil
 	}
 	got := &answers{list: make([]node.Answer, len(reqs)), left: len(reqs), done: make(chan struct{})}
-	if b.post(core.SubmitEvent{Reqs: reqs, Full: b.disk.Full(), Reply: got.set}) {
+	reply := got.set
+	if slices.ContainsFunc(reqs, withFiles) {
+		reqs, reply = b.owned.resolve(reqs, reply)
+	}
+	if b.post(core.SubmitEvent{Reqs: reqs, Full: b.disk.Full(), Reply: reply}) {
 		select {
 		case <-got.done:
 			return got.list
@@ -202,6 +206,7 @@ func (b *Broker) Metrics(ctx context.Context) node.Metrics {
 	if l, ok := b.cfg.Log.(coord.Measured); ok {
 		m.Log = l.Figures()
 	}
+	m.Files = b.owned.metrics()
 	m.Declined, m.Lost = b.core.HandlerTallies().List(b.cfg.Handlers)
 	m.Troubled = b.core.MachineTroubles().Count()
 	for _, h := range b.cfg.Handlers {

@@ -200,6 +200,8 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		if ev.Err == nil { // an error comes only when the broker stops
 			c.out.HandleResults(ev.Cmds, ev.Results, s, fx)
 		}
+	case DeliverEvent:
+		c.deliver(ev)
 	case DrainEvent:
 		c.lend.SetDrain(ev.Drain, fx)
 		fx.Replies = append(fx.Replies, ev.Done)

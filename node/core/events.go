@@ -126,6 +126,13 @@ type RegisteredEvent struct {
 // TickEvent says that some time passed.
 type TickEvent struct{}
 
+// DeliverEvent says what became of outputs of this site's tasks, at most command.MaxReports of them. Done is called
+// with what the federation answers, on the core's goroutine: it must not wait.
+type DeliverEvent struct {
+	Attempts []command.Delivered
+	Done     func(command.Code)
+}
+
 // AskEvent reads or changes the core on its own goroutine.
 type AskEvent func(*Core)
 
@@ -142,6 +149,7 @@ func (ResultEvent) isEvent()     {}
 func (CancelEvent) isEvent()     {}
 func (RegisteredEvent) isEvent() {}
 func (TickEvent) isEvent()       {}
+func (DeliverEvent) isEvent()    {}
 func (AskEvent) isEvent()        {}
 
 // DiskEvent says that the disk has become full, or has room again (nil).

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -29,8 +30,8 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	if done {
 		return
 	}
-	if full != nil {
-		fx.Reply(reply, node.Answer{Err: full})
+	if err := cmp.Or(full, req.Refused); err != nil {
+		fx.Reply(reply, node.Answer{Err: err})
 		return
 	}
 	js := req.Spec.JobSpec(c.site, c.nextJob, c.now.Wall.UnixMilli(), c.sealer)

@@ -85,14 +85,14 @@ func TestParseFilesRefuses(t *testing.T) {
 	const sum = `"sha256":"` + oneHash + `"`
 	many := strings.Repeat(`,{"path":"x","content":""}`, files.MaxInputs+1)[1:]
 	for text, field := range map[string]string{
-		`"inputs":{}`:                                      "inputs",
-		`"inputs":["a"]`:                                   "inputs.0",
-		`"inputs":[null]`:                                  "inputs.0",
-		`"inputs":[{}]`:                                    "inputs.0",
-		`"inputs":[{"path":"a"}]`:                          "inputs.0",
-		`"inputs":[{` + sum + `}]`:                         "inputs.0.path",
-		`"inputs":[{"path":"a","file":"a"}]`:               "inputs.0.file",
-		`"inputs":[{"path":"a",` + sum + `,"content":""}]`: "inputs.0",
+		`"inputs":{}`:                        "inputs",
+		`"inputs":["a"]`:                     "inputs.0",
+		`"inputs":[null]`:                    "inputs.0",
+		`"inputs":[{}]`:                      "inputs.0",
+		`"inputs":[{"path":"a"}]`:            "inputs.0",
+		`"inputs":[{` + sum + `}]`:           "inputs.0.path",
+		`"inputs":[{"path":"a","file":"a"}]`: "inputs.0.file",
+		`"inputs":[{"path":"a",` + sum + `,"content":""}]`:                                                            "inputs.0",
 		`"inputs":[{"path":"a",` + sum + `,"each":"` + twoHash + `"}]`:                                                "inputs.0",
 		`"inputs":[{"path":"a","sha256":"abc"}]`:                                                                      "inputs.0.sha256",
 		`"inputs":[{"path":"a","sha256":"` + strings.ToUpper(oneHash) + `"}]`:                                         "inputs.0.sha256",

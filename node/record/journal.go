@@ -39,10 +39,11 @@ const (
 	BucketUsers                            // first job number → whose.run, the user of consecutive jobs
 	BucketQuotas                           // user → limits and decayed use of this site's users
 	BucketOutgoing                         // attempt's name → stageout.Entry, outputs kept for another site
+	BucketResults                          // job number → its user and end; job number, task → the result of the task
 )
 
 var bucketNames = []string{
-	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "outgoing",
+	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "outgoing", "results",
 }
 
 var (

@@ -30,6 +30,9 @@ type Sources struct {
 	// Query runs f on the goroutine that owns the broker's core, and waits for it.
 	Query    func(ctx context.Context, f func(*core.Core)) error
 	Progress *StartProgress
+	// Delivery says what outputs that are on their way here wait for, by the attempt that left them; "" if that is not
+	// known.
+	Delivery func(ref command.AttemptRef) string
 	// Estimates of starts.
 	Estimates *estimate.Estimator
 	// Plausible watches what sites report.
@@ -53,6 +56,7 @@ type Reader struct {
 	handlers  []executor.Handler
 	query     func(context.Context, func(*core.Core)) error
 	progress  *StartProgress
+	delivery  func(ref command.AttemptRef) string
 	estimates *estimate.Estimator
 	plausible *plausible.Watch
 	ctx       context.Context //nolint:containedctx // the life of the broker
@@ -65,7 +69,7 @@ type Reader struct {
 func New(s Sources) *Reader {
 	return &Reader{
 		site: s.Site, replica: s.Replica, sealer: s.Sealer, log: s.Log, handlers: s.Handlers, query: s.Query,
-		progress:  s.Progress,
+		progress: s.Progress, delivery: s.Delivery,
 		estimates: s.Estimates, plausible: s.Plausible,
 		ctx: s.Ctx, current: s.Current, freshness: s.Freshness, full: s.Full,
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -56,6 +57,10 @@ func (rd *Reader) federationTasks(id command.JobID, q node.TaskQuery) (tasks []n
 		tasks = make([]node.Task, len(scan.Found))
 		for i := range scan.Found {
 			tasks[i] = rd.taskOf(&scan.Found[i], &n, time.UnixMilli(job.Spec.CreatedMs))
+			if v := &scan.Found[i]; v.Delivering && id.Site == rd.site {
+				ref := command.AttemptRef{Job: id, Task: v.Index, Attempt: v.Attempt, Token: v.Token}
+				tasks[i].Reason = cmp.Or(rd.delivery(ref), v.Reason)
+			}
 		}
 	})
 	return tasks, next, ok

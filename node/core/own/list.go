@@ -31,6 +31,14 @@ func (o *Jobs) Records(below uint64, state string, limit int) (list []Record, re
 	return list, 0
 }
 
+// Standing reports whether only this broker knows a job, and whether that has ended.
+func (o *Jobs) Standing(num uint64) (known, ended bool) {
+	if h := o.home.Find(num); h != nil {
+		return true, h.State().Ended()
+	}
+	return o.pubs.Find(num) != nil, false
+}
+
 // numbers yields the numbers of the jobs that only this broker knows, those
 // below a number (0 = all), greatest first.
 func (o *Jobs) numbers(below uint64) iter.Seq[uint64] {

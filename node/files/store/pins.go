@@ -57,6 +57,14 @@ func (s *Store) Repin(pins iter.Seq2[string, Ref]) (missing []Ref) {
 	return missing
 }
 
+// PinsSaid says what Repin does of pins that were made one by one since Open, while others make theirs: whatever is to
+// stay is pinned, and from now on other blobs may go.
+func (s *Store) PinsSaid() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pinned = true
+}
+
 // pin adds a pin. REQUIRES: s.mu held.
 func (s *Store) pin(by string, k key) {
 	of := s.pinners[by]
@@ -111,6 +119,24 @@ func (s *Store) Missing(at Place, hashes ...files.Hash) (missing []files.Hash) {
 	s.mu.Unlock()
 	s.touch(touched)
 	return missing
+}
+
+// Sizes returns the sizes of a place's blobs, -1 of each that is not there; the others stay as Missing has them stay.
+func (s *Store) Sizes(at Place, hashes ...files.Hash) []int64 {
+	gone := map[files.Hash]bool{}
+	for _, h := range s.Missing(at, hashes...) {
+		gone[h] = true
+	}
+	sizes := make([]int64, len(hashes))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, h := range hashes {
+		sizes[i] = -1
+		if e := s.entries[slot{key: key{at, h}}]; e != nil && !gone[h] {
+			sizes[i] = e.size
+		}
+	}
+	return sizes
 }
 
 // touch notes on the disk when whole blobs were used last.

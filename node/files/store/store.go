@@ -48,7 +48,7 @@ type Store struct {
 
 	mu     sync.Mutex // held over memory only, never over a file
 	closed bool
-	// pinned: Repin was called. Before, nobody knows what is pinned, and so nothing is removed.
+	// pinned: Repin or PinsSaid was called. Before, nobody knows what is pinned, and so nothing is removed.
 	pinned bool
 	index
 }

@@ -335,3 +335,23 @@ func TestOpenFilesAreBounded(t *testing.T) {
 		t.Errorf("%d files are open", len(r.Store.open))
 	}
 }
+
+// TestPinsAreSaidOneByOne: pins that were made since the start hold, whoever made them, and nothing goes before all of
+// them are said.
+func TestPinsAreSaidOneByOne(t *testing.T) {
+	r := testRig(t)
+	pinned, other := r.put(own, "pinned"), r.put(own, "other")
+	r.reopen()
+	r.clock = r.clock.Add(48 * time.Hour)
+	r.Pin("job/1", Ref{own, pinned.Hash})
+	if n, _, err := r.Collect(); n != 0 || err != nil {
+		t.Fatalf("%d blobs went before all pins were said, %v", n, err)
+	}
+	r.PinsSaid()
+	if n, _, err := r.Collect(); n != 1 || err != nil {
+		t.Errorf("%d blobs went, %v", n, err)
+	}
+	if got := r.Sizes(own, pinned.Hash, other.Hash); !slices.Equal(got, []int64{pinned.Size, -1}) {
+		t.Errorf("sizes %v", got)
+	}
+}

@@ -79,6 +79,7 @@ type Config struct {
 	TaskLogs TaskLogsConfig `koanf:"task_logs"`
 	Archive  ArchiveConfig  `koanf:"archive"`
 	History  HistoryConfig  `koanf:"history"`
+	Data     DataConfig     `koanf:"data"`
 
 	OIDC OIDCConfig `koanf:"oidc"`
 
@@ -123,6 +124,7 @@ func Default() Config {
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "10Gi", Each: "64Mi"},
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
 		History:  HistoryConfig{MaxBytes: "256Mi"},
+		Data:     defaultData(),
 		OIDC:     defaultOIDC(),
 		Rates:    defaultRates(),
 		Quotas:   []string{}, UserHalfLife: node.UserHalfLife,
@@ -163,6 +165,9 @@ func (c Config) Validate() error {
 		return cli.Usage("min_free %q: %w; 0 for no limit", c.MinFree, err)
 	}
 	if err := c.checkKept(); err != nil {
+		return err
+	}
+	if err := c.checkData(); err != nil {
 		return err
 	}
 	if err := c.checkTerms(); err != nil {

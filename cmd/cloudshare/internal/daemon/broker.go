@@ -27,6 +27,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/broker"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/transfer"
+	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/invitation"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -49,8 +51,10 @@ type brokerParts struct {
 	debug    *debugServer
 	// endContacts ends the checks of other sites' addresses and waits for that.
 	endContacts func()
-	endRefresh  func() // ends the questions about who the members are, likewise
-	endKeys     func() // ends what is kept to ask other sites for keys
+	endRefresh  func()       // ends the questions about who the members are, likewise
+	endKeys     func()       // ends what is kept to ask other sites for keys
+	files       *store.Store // nil: no files travel with tasks
+	transfers   *transfer.Client
 	version     string // of the program
 }
 
@@ -136,8 +140,13 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	}
 	ask, endKeys := askKeys(p.log.DialKeys)
 	p.endKeys = endKeys
+	if p.files, err = openFiles(cfg); err != nil {
+		return err
+	}
+	p.transfers = transfer.NewClient(p.log.DialFiles)
 	p.broker, err = broker.New(broker.Config{
-		AskKeys:    ask,
+		AskKeys: ask,
+		Files:   p.files, Transfers: p.transfers, Data: cfg.DataTerms(),
 		UserLimits: limits, UserHalfLife: cfg.UserHalfLife,
 		Site: cfg.Site, Node: key.Public().Node(), Version: p.version,
 		Exposure: exposure, KillGrace: cfg.Timing().Grace,
@@ -249,6 +258,9 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	if p.endKeys != nil { // after the broker
 		p.endKeys()
 	}
+	if p.transfers != nil { // likewise
+		p.transfers.Close()
+	}
 	if p.outputs != nil { // after the handlers
 		errs = append(errs, p.outputs.Close())
 	}
@@ -261,8 +273,14 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	if p.hints != nil {
 		errs = append(errs, p.hints.gossip.Leave(ctx), p.hints.gossip.Close())
 	}
+	if p.member != nil { // before the peer port, which waits for them
+		p.member.files.end()
+	}
 	if p.log != nil {
 		errs = append(errs, p.log.Close())
+	}
+	if p.files != nil { // after everybody who reads it
+		errs = append(errs, p.files.Close())
 	}
 	if p.member != nil && p.member.history != nil { // after the last entry
 		errs = append(errs, p.member.history.Close())
@@ -280,7 +298,7 @@ func memberConfig(cfg config.Config, dir string, m *siteMember, replica *replica
 		Listen: cfg.Peer, Advertise: cfg.Advertised(cfg.Peer),
 		Machine: replica, Logger: m.log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
 		Proofs: filepath.Join(cfg.DataDir, config.EvidenceDir),
-		Net:    m.Net, Enroll: m.serveEnroll, Keys: m.serveKeys,
+		Net:    m.Net, Enroll: m.serveEnroll, Keys: m.serveKeys, Files: m.files.serve,
 	}
 	if m.history != nil {
 		c.Keep = m.history.Statements

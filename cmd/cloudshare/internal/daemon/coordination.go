@@ -25,6 +25,8 @@ type orderedLog interface {
 	DialHTTP(ctx context.Context, site, addr string) (net.Conn, error)
 	// DialKeys opens a connection to the broker of another site that gives keys.
 	DialKeys(ctx context.Context, site, addr string) (net.Conn, error)
+	// DialFiles opens one to a broker that gives files.
+	DialFiles(ctx context.Context, site, addr string) (net.Conn, error)
 }
 
 // openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the

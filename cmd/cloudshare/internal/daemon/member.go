@@ -40,6 +40,7 @@ type siteMember struct {
 	through    []string        // peer addresses to join through
 	history    *history.Keeper // nil: no history of the log is kept
 	broker     atomic.Pointer[broker.Broker]
+	files      *fileServer
 	refused    atomic.Pointer[string] // how the others refuse this site; nil or "": they do not
 }
 
@@ -58,6 +59,7 @@ func openMembership(cfg config.Config, key identity.Key, joined bool, log zerolo
 		return nil, err
 	}
 	m := &siteMember{Credentials: c, cfg: cfg, log: log}
+	m.files = newFileServer(cfg.Uplink(), m.broker.Load)
 	if joined && len(c.Trust.Roster().Members) == 0 {
 		log.Warn().Str("file", config.RosterFile).Msg("who the members are is not known here, so none of them is let in or " +
 			"dialed: copy the file roster from the data_dir of a member that you trust, and start this broker again")

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/files/store"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// DataConfig says how far files travel with tasks, and what of them is kept.
+type DataConfig struct {
+	Own      string `koanf:"own" doc:"of inputs and results of this site's jobs, such as 100Gi; when it is full, jobs with new files are refused, and results wait at the sites that have them; 0 = no files travel with tasks here, and the other keys do not count"`
+	Cache    string `koanf:"cache" doc:"of inputs of other sites' tasks that run here; those used least recently go"`
+	Outgoing string `koanf:"outgoing" doc:"of results of other sites' tasks, until their sites have fetched them"`
+	LendMax  string `koanf:"lend_max" doc:"files and outputs of one task of another site together; 0 = none with files runs here"`
+
+	DeliverWait time.Duration `koanf:"deliver_wait" doc:"how long results of this site's tasks are waited for while the site that ran them is away; then they are lost, and the tasks run again; at least 1m"`
+	Hold        time.Duration `koanf:"hold" doc:"how long results of other sites' tasks are kept that nobody fetches; at least 1h"`
+	KeepResults time.Duration `koanf:"keep_results" doc:"how long results of this site's jobs are kept after the end of their job; at least 1h"`
+
+	Uplink string `koanf:"uplink" doc:"bytes a second that all other sites together get, such as 10Mi; 0 = no bound"`
+}
+
+// minHold is less than which no site that was away for a moment gets its results.
+const minHold = time.Hour
+
+// unnamedKeep is how long a blob stays that nobody has named yet: uploads, above all.
+const unnamedKeep = 24 * time.Hour
+
+func defaultData() DataConfig {
+	return DataConfig{
+		Own: "100Gi", Cache: "20Gi", Outgoing: "20Gi", LendMax: "16Gi",
+		DeliverWait: time.Hour, Hold: 7 * 24 * time.Hour, KeepResults: 30 * 24 * time.Hour, Uplink: "0",
+	}
+}
+
+// checkData checks what is said of files.
+func (c Config) checkData() error {
+	for _, q := range [...]struct{ key, text string }{
+		{"own", c.Data.Own},
+		{"cache", c.Data.Cache},
+		{"outgoing", c.Data.Outgoing},
+		{"lend_max", c.Data.LendMax},
+		{"uplink", c.Data.Uplink},
+	} {
+		switch mib, err := jobspec.ParseMemory(q.text); {
+		case err != nil:
+			return cli.Usage("data.%s %q: %w", q.key, q.text, err)
+		case mib > maxKeptMiB:
+			return cli.Usage("data.%s %q: must be at most 1024Ti", q.key, q.text)
+		}
+	}
+	switch {
+	case c.Data.DeliverWait < time.Minute:
+		return cli.Usage("data.deliver_wait %s: must be at least 1m", c.Data.DeliverWait)
+	case c.Data.Hold < minHold:
+		return cli.Usage("data.hold %s: must be at least %s", c.Data.Hold, minHold)
+	case c.Data.KeepResults < minHold:
+		return cli.Usage("data.keep_results %s: must be at least %s", c.Data.KeepResults, minHold)
+	}
+	return nil
+}
+
+// ForFiles returns what the store of files is told; false: no files travel with tasks here.
+func (c Config) ForFiles() (o store.Options, some bool) {
+	o = store.Options{
+		Dir: filepath.Join(c.DataDir, "data"), Now: time.Now,
+		Limits: store.Limits{
+			Own:      store.Limit{Max: sizeOf(c.Data.Own), Keep: unnamedKeep},
+			Cache:    store.Limit{Max: sizeOf(c.Data.Cache)},
+			Outgoing: store.Limit{Max: sizeOf(c.Data.Outgoing), Keep: c.Data.Hold},
+		},
+	}
+	return o, o.Limits.Own.Max > 0
+}
+
+// DataTerms returns how far files travel with tasks.
+func (c Config) DataTerms() node.DataTerms {
+	return node.DataTerms{
+		LendMax:     min(sizeOf(c.Data.LendMax), sizeOf(c.Data.Cache)),
+		DeliverWait: c.Data.DeliverWait, Hold: c.Data.Hold, KeepResults: c.Data.KeepResults,
+	}
+}
+
+// Uplink returns how many bytes a second other sites get, 0 = no bound.
+func (c Config) Uplink() int64 { return sizeOf(c.Data.Uplink) }

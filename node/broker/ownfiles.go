@@ -1,0 +1,138 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/broker/delivery"
+	"github.com/cloudshare/cloudshare/node/broker/jobinputs"
+	"github.com/cloudshare/cloudshare/node/broker/results"
+	"github.com/cloudshare/cloudshare/node/coord/transfer"
+	"github.com/cloudshare/cloudshare/node/files/store"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/replica"
+	"github.com/cloudshare/cloudshare/node/seal"
+)
+
+// ownFiles are the files of this site's own jobs: what they bring along, and what they have left.
+type ownFiles struct {
+	*process
+	b        *Broker
+	sealer   *seal.Sealer
+	store    *store.Store
+	inputs   *jobinputs.Book
+	results  *results.Book
+	delivery *delivery.Loop
+	moved    *countedTransfers
+	sent     atomic.Int64 // bytes, to other sites
+
+	// outgoing answers for what this site keeps of others' jobs.
+	outgoing func(ctx context.Context, from string, q transfer.Request) (transfer.Source, transfer.Refusal)
+}
+
+// newOwnFiles returns the broker's, nil if it keeps no files.
+func newOwnFiles(b *Broker, sealer *seal.Sealer) (k *ownFiles, err error) {
+	cfg := &b.cfg
+	if cfg.Files == nil {
+		return nil, nil //nolint:nilnil // a broker without files has none
+	}
+	k = &ownFiles{process: b.process, b: b, sealer: sealer, store: cfg.Files, inputs: jobinputs.NewBook(cfg.Files)}
+	k.outgoing = b.files.outgoing.Answer
+	k.moved = &countedTransfers{of: cfg.Transfers}
+	if k.results, err = results.Open(results.Options{
+		Journal: cfg.Journal, Store: cfg.Files, UserOf: b.UserOf, Now: time.Now,
+	}); err != nil {
+		return nil, err
+	}
+	k.delivery = delivery.New(delivery.Config{
+		Store: cfg.Files, Results: k.results, State: deliveryState{cfg.Site, cfg.Replica}, Transfers: k.moved,
+		JobOf: k.wanted, Say: k.say, Wait: cfg.Data.DeliverWait, Logger: cfg.Logger,
+	})
+	return k, nil
+}
+
+// start runs what looks after the files until the broker ends.
+func (k *ownFiles) start() {
+	if k == nil {
+		return
+	}
+	k.goroutine(func() {
+		if !k.load() {
+			return
+		}
+		k.goroutine(func() { k.delivery.Run(k.ctx) })
+		k.sweepLoop()
+	})
+}
+
+// KeepResult keeps what a task of this site's own job has left here, in the store. It is durable when it returns.
+func (b *Broker) KeepResult(num uint64, r node.TaskResult) error {
+	if b.owned == nil {
+		return node.ErrNoFiles
+	}
+	return b.owned.results.Keep(num, r)
+}
+
+// wanted says what a job of this site wants of its outputs.
+func (k *ownFiles) wanted(id command.JobID) (delivery.Wanted, error) {
+	var js command.JobSpec
+	known := false
+	k.b.cfg.Replica.View(func(s *fsm.State) {
+		var v fsm.JobView
+		v, known = s.Job(id)
+		js = v.Spec
+	})
+	if !known {
+		return delivery.Wanted{}, fmt.Errorf("job %s: %w", id, node.ErrNotFound)
+	}
+	spec, err := jobspec.SpecOf(js, k.sealer)
+	return delivery.Wanted{User: k.b.UserOf(id.Num), Outputs: spec.Outputs}, err
+}
+
+// deliveryState is the state as the delivery of outputs sees it.
+type deliveryState struct {
+	site    string
+	replica *replica.Replica
+}
+
+var _ delivery.State = deliveryState{}
+
+// Since implements delivery.State.
+func (d deliveryState) Since(entry uint64) (changed []fsm.Delivery, whole bool, now uint64) {
+	d.replica.View(func(s *fsm.State) {
+		changed, whole = s.DeliveriesSince(d.site, entry)
+		now = s.Index()
+	})
+	return changed, whole, now
+}
+
+// Await implements delivery.State. A state that was replaced by an earlier one has changed.
+func (d deliveryState) Await(ctx context.Context, entry uint64) error {
+	return d.replica.Await(ctx, func(s *fsm.State) bool {
+		return s.DeliveryChange(d.site) > entry || s.Index() < entry
+	})
+}
+
+// Now implements delivery.State.
+func (d deliveryState) Now() (ms int64) {
+	d.replica.View(func(s *fsm.State) { ms = s.Time() })
+	return ms
+}
+
+// Where implements delivery.State.
+func (d deliveryState) Where(site string) (addr string, entry uint64) {
+	return d.replica.PeerAddress(site), d.replica.Index()
+}
+
+// deliveryWhy says what the outputs of an attempt wait for that are on their way here, "" if nothing is known.
+func (b *Broker) deliveryWhy(ref command.AttemptRef) string {
+	if b.owned == nil {
+		return ""
+	}
+	return b.owned.delivery.Why(ref)
+}

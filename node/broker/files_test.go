@@ -168,9 +168,9 @@ func (x *travel) idle() {
 	if n := len(x.b.handler.started); n != 0 {
 		x.Errorf("%d attempts were started", n)
 	}
-	x.b.files.mu.Lock()
-	defer x.b.files.mu.Unlock()
-	if n := len(x.b.files.preparing); n != 0 {
+	x.b.Broker.files.mu.Lock()
+	defer x.b.Broker.files.mu.Unlock()
+	if n := len(x.b.Broker.files.preparing); n != 0 {
 		x.Errorf("%d are still being prepared", n)
 	}
 }

@@ -1,10 +1,19 @@
 package node
 
 import (
+	"errors"
 	"io"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/files"
+)
+
+// Errors of files that travel with tasks, beside those of package store; api maps each to one HTTP status.
+var (
+	// ErrNoFiles: this broker keeps none.
+	ErrNoFiles = errors.New("this broker keeps no files") // 503
+	// ErrResultsGone: what a job has left was here, and its time is over or the disk has lost it.
+	ErrResultsGone = errors.New("results gone") // 410
 )
 
 // DataTerms are how far a site lets files travel with tasks.

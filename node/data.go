@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -15,6 +16,15 @@ var (
 	// ErrResultsGone: what a job has left was here, and its time is over or the disk has lost it.
 	ErrResultsGone = errors.New("results gone") // 410
 )
+
+// InputError says which input of a job is not to be had as its spec says. It is the job's user's to mend: 422.
+type InputError struct {
+	Field  string // as in a SpecError, such as inputs[0].sha256
+	Reason string
+}
+
+// Error implements error.
+func (e *InputError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Reason) }
 
 // DataTerms are how far a site lets files travel with tasks.
 type DataTerms struct {

@@ -85,6 +85,9 @@ type Request struct {
 	// Line from 1, of a request with many jobs: the key is Key/Line; else 0.
 	Line   uint32
 	Strict bool // refuse what no present site could run
+	// Refused, if set, is why the job is not taken: its files are not here. What repeats an earlier request is answered
+	// all the same.
+	Refused error
 }
 
 // Durability of an acknowledged job.

@@ -8,6 +8,7 @@ package imports
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"time"
@@ -42,6 +43,8 @@ type Config struct {
 	Private bool
 	// Proxy has requests go by the proxy that the environment names; its addresses are not checked then.
 	Proxy bool
+	// Roots vouch for hosts; nil: the system's authorities.
+	Roots *x509.CertPool
 	// MaxBytes is how many a file may have; 0: files.MaxFile.
 	MaxBytes int64
 	// Within is how long a fetch may take, 0: 12 h. Stall is in what time it must bring leastBytes, 0: a minute.

@@ -27,7 +27,7 @@ var (
 func (m *Imports) newClient() *http.Client {
 	t := &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, Control: m.control}).DialContext,
-		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: m.cfg.Roots},
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression: true, ForceAttemptHTTP2: true, IdleConnTimeout: 10 * time.Second,

@@ -3,6 +3,7 @@ package imports
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -71,12 +72,10 @@ func newRig(t *testing.T, cfg Config, serve http.HandlerFunc) *rig {
 	if cfg.Hosts == nil {
 		cfg.Hosts = []string{r.host.Listener.Addr().String()}
 	}
-	cfg.Store = r.store
+	cfg.Store, cfg.Roots = r.store, x509.NewCertPool()
+	cfg.Roots.AddCert(r.host.Certificate())
 	r.Imports = New(cfg)
 	t.Cleanup(r.Imports.Close)
-	known, _ := r.host.Client().Transport.(*http.Transport)
-	own, _ := r.http.Transport.(*http.Transport)
-	own.TLSClientConfig.RootCAs = known.TLSClientConfig.RootCAs
 	return r
 }
 

@@ -135,7 +135,8 @@ func (t *Upload) load(at int, piece []byte) (int, error) {
 		return 0, nil
 	}
 	_, err := t.f.ReadAt(piece[:n], head)
-	if errors.Is(err, io.EOF) || err == nil && crc32.Checksum(piece[:n], castagnoli) != binary.LittleEndian.Uint32(h[8:]) {
+	torn := err == nil && crc32.Checksum(piece[:n], castagnoli) != binary.LittleEndian.Uint32(h[8:])
+	if errors.Is(err, io.EOF) || torn {
 		return 0, nil
 	}
 	if err != nil {

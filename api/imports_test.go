@@ -97,7 +97,7 @@ func TestInputsOfJobsAreImported(t *testing.T) {
 	}
 	p := resolve()
 	if p == nil || p.Status != 503 || p.RetryAfter == 0 || !strings.HasSuffix(p.Type, ":import-under-way") ||
-		!strings.Contains(p.Detail, "inputs[0] (a)") {
+		p.Field != "inputs.0.url" {
 		t.Fatalf("%+v", p)
 	}
 	close(answer)
@@ -109,7 +109,7 @@ func TestInputsOfJobsAreImported(t *testing.T) {
 	}
 	spec.Inputs[2] = jobspec.Input{Path: "d", From: jobspec.FromURL, URL: "ftp://example.org/d"}
 	err := s.blobs.Resolve(t.Context(), &spec)
-	if !errors.Is(err, imports.ErrRefused) || !strings.HasPrefix(err.Error(), "inputs[2] (d): ") {
+	if !errors.Is(err, imports.ErrRefused) || !strings.HasPrefix(err.Error(), "inputs.2.url: ") {
 		t.Error(err)
 	}
 }

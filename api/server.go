@@ -165,7 +165,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Sending: s.sending, Writing: s.writing, Taking: s.taking,
 	})
 	past := &reports{cfg.Archive, in.Archived, in.Whose, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}
-	shown := newSource(&cfg, in, out, s.peers, who, stop)
+	shown := newSource(&cfg, in, out, left, s.peers, who, stop)
 	shown.People = &people{b.Site(), b, b.Users, past, record}
 	s.pages.api, s.pages.web = s.api, web.New(shown)
 

@@ -67,25 +67,26 @@ func (b *Blobs) Resolve(ctx context.Context, spec *jobspec.Spec) error {
 		}
 		state, err := b.imports.Import(node.AskerOf(ctx).User, in.URL, in.Blob.Hash)
 		if err != nil {
-			return fmt.Errorf("inputs[%d] (%s): %w", i, problem.OneLine(in.Path), err)
+			return fmt.Errorf("inputs.%d.url: %w", i, err)
 		}
 		switch {
 		case state.Done:
 			in.Blob = state.Blob
 		case waits == nil:
-			waits = underWay(i, in.Path, state.Received, state.Size)
+			waits = underWay(i, state.Received, state.Size)
 		}
 	}
 	return waits
 }
 
-func underWay(i int, path string, received, size int64) error {
+func underWay(i int, received, size int64) error {
+	field := fmt.Sprintf("inputs.%d.url", i)
 	far := fmt.Sprintf("%d bytes have come", received)
 	if size >= 0 {
 		far = fmt.Sprintf("%d of %d bytes have come", received, size)
 	}
 	p := problem.New(http.StatusServiceUnavailable, "import-under-way", "A file is being fetched from its URL",
-		fmt.Sprintf("inputs[%d] (%s): %s: send the same request again", i, problem.OneLine(path), far))
-	p.RetryAfter = importRetry
+		fmt.Sprintf("%s: %s: send the same request again", field, far))
+	p.RetryAfter, p.Field = importRetry, field
 	return p
 }

@@ -191,7 +191,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 
 // maxSending, maxWriting and maxTaking bound requests that move files. Each of maxWriting has a piece of 8 MiB in
 // memory; all have files open.
-const maxSending, maxWriting, maxTaking = 64, 16, 64
+const maxSending, maxWriting, maxTaking = 64, 32, 64
 
 // newBounded bounds what clients may take of this broker.
 func newBounded(cfg *Config, m *metrics, logger zerolog.Logger) *Server {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -165,6 +167,36 @@ func TestUploadIsResumed(t *testing.T) {
 	}
 }
 
+// TestSlowUploadIsCut when no byte comes for a while, and what has come stays.
+func TestSlowUploadIsCut(t *testing.T) {
+	s := newSite(t)
+	s.Server = serve(t, s.fake, Config{Uploads: s.uploads, BodyTimeout: 50 * time.Millisecond})
+	content := randomBytes(1000)
+	at, _ := s.begin(files.BlobOf(content))
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "PATCH %s HTTP/1.1\r\nHost: localhost\r\nTus-Resumable: 1.0.0\r\n"+
+		"Content-Type: application/offset+octet-stream\r\nUpload-Offset: 0\r\nContent-Length: 1000\r\n\r\n%s", at, content[:300])
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != 408 || !res.Close || !strings.HasSuffix(typeOf(t, body), ":slow-body") {
+		t.Errorf("%d %s %v", res.StatusCode, body, err)
+	}
+	if w := s.head(at); offsetOf(t, w.Header()) != 300 {
+		t.Errorf("%v", w.Header())
+	}
+}
+
 // TestUploadOfWrongBytes is gone, and the file can be sent right.
 func TestUploadOfWrongBytes(t *testing.T) {
 	s := newSite(t)
@@ -241,7 +273,7 @@ func TestUploadProtocol(t *testing.T) {
 		{"no name of one", "HEAD", "/v1/uploads/none", "", 404, []string{resumable, "1.0.0"}},
 		{"end of none", "DELETE", strings.Replace(at, "-3", "-4", 1), "", 404, []string{resumable, "1.0.0"}},
 	} {
-		w := ask(s.Server, c.method, c.path, c.kind, "abcd", c.headers...)
+		w = ask(s.Server, c.method, c.path, c.kind, "abcd", c.headers...)
 		if w.Code != c.status || w.Header().Get(resumable) != "1.0.0" {
 			t.Errorf("%s: %d %v %s, want %d", c.what, w.Code, w.Header(), w.Body, c.status)
 		}

@@ -18,6 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/files/uploads"
@@ -321,6 +324,24 @@ func TestUploadsOfUsersAreApart(t *testing.T) {
 	}
 	if w = ask(u.Server, "GET", "/v1/blobs/"+sum, "", ""); w.Code != 401 {
 		t.Errorf("nobody: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestErrorsOfFilesSayMore than the broker's wider words in which they stand.
+func TestErrorsOfFilesSayMore(t *testing.T) {
+	for want, err := range map[string]error{
+		"store-full":   fmt.Errorf("%w: %w", node.ErrStorageFull, store.ErrFull),
+		"unknown-blob": fmt.Errorf("%w: %w", node.ErrNotFound, store.ErrUnknown),
+		"store-busy":   fmt.Errorf("%w: %w", node.ErrNotReady, store.ErrBusy),
+		"results-gone": fmt.Errorf("%w: %w", node.ErrResultsGone, store.ErrDamaged),
+	} {
+		if p := problem.Of(err); p.Type != wire.ProblemPrefix+want {
+			t.Errorf("%s, want %s", p.Type, want)
+		}
+	}
+	p := problem.Of(fmt.Errorf("submit: %w", &node.InputError{Field: "inputs.3.sha256", Reason: "is not here"}))
+	if p.Status != 422 || p.Type != wire.ProblemPrefix+"unknown-blob" || p.Field != "inputs.3.sha256" {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
@@ -79,7 +80,10 @@ func TestEveryPathNeedsAToken(t *testing.T) {
 	type route struct{ method, path string }
 	routes := []route{{"GET", "/nothing"}, {"BREW", "/v1/jobs"}, {"GET", "/assets/a/b"}, {"GET", "/livez/"}, {"POST", "/logout"}}
 	for path, item := range g.api.OpenAPI().Paths {
-		for method, op := range map[string]any{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete} {
+		for method, op := range map[string]*huma.Operation{
+			"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete, "PATCH": item.Patch, "HEAD": item.Head,
+			"OPTIONS": item.Options,
+		} {
 			if op != nil {
 				routes = append(routes, route{method, strings.ReplaceAll(path, "{id}", "site-1.1")})
 			}
@@ -162,6 +166,13 @@ func TestRoles(t *testing.T) {
 		{"POST", "/v1/jobs", false, true},
 		{"DELETE", "/v1/jobs/site-1.1", false, true},
 		{"POST", "/v1/cancel", false, true},
+		{"PUT", "/v1/blobs/" + strings.Repeat("0", 64), false, true},
+		{"POST", "/v1/blobs/missing", false, true},
+		{"POST", "/v1/uploads", false, true},
+		{"PATCH", "/v1/uploads/x", false, true},
+		{"DELETE", "/v1/uploads/x", false, true},
+		{"POST", "/v1/imports", false, true},
+		{"GET", "/v1/blobs/" + strings.Repeat("0", 64), true, true},
 		{"PUT", "/v1/policy", false, false},
 		{"POST", "/v1/drain", false, false},
 		{"POST", "/v1/leave", false, false},

@@ -133,7 +133,7 @@ func (a *auditing) noteRefusal(r *http.Request, e audit.Entry) {
 // entry returns what is recorded of each request, if it is one to record.
 func (a *auditing) entry(r *http.Request, status int) (audit.Entry, bool) {
 	who := node.AskerOf(r.Context())
-	if a.record == nil || who == (node.Asker{}) || who.Site != "" || auth.Reads(r) {
+	if a.record == nil || who == (node.Asker{}) || who.Site != "" || auth.Reads(r) || auth.OwnBytes(r.URL.Path) {
 		return audit.Entry{}, false
 	}
 	role := access.User

@@ -28,6 +28,7 @@ import (
 
 // fakeBroker is a broker of site-1 that knows what the tests need.
 type fakeBroker struct {
+	fakeFiles
 	limits   node.UserLimits // of everybody
 	held     uint64          // of alice's tasks
 	limitsOf string          // whose were set last
@@ -95,6 +96,9 @@ func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Ans
 			continue
 		case r.Key != "" && f.keys[r.Key].Num != 0:
 			out[i].Err = node.ErrKeyReused
+			continue
+		case r.Refused != nil:
+			out[i].Err = r.Refused
 			continue
 		}
 		f.index++

@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 type statusInput struct {
@@ -29,6 +30,7 @@ type federation struct {
 		source.State
 		source.Federation
 		source.Operator
+		FilesUse() []node.SpaceUse
 	}
 	api      *rest.API
 	reads    *reads.Reads
@@ -74,6 +76,11 @@ func (f *federation) registerReads() {
 	reads.Read(f.api, f.reads, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*reads.Answer[wire.Status], error) {
 		out := &reads.Answer[wire.Status]{Body: form.Status(f.broker.Status(in.Hash), f.drainOf(ctx), in.Hash)}
 		out.Body.Unreached = f.unreached()
+		for _, use := range f.broker.FilesUse() {
+			out.Body.Files = append(out.Body.Files, wire.SpaceUse{
+				Space: use.Space, Bytes: use.Bytes, MaxBytes: use.Max, Blobs: use.Blobs,
+			})
+		}
 		return out, nil
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/results"
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
@@ -42,11 +43,12 @@ type pages struct {
 
 // newSource says what the pages stand on.
 func newSource(
-	cfg *Config, b seen, o *outputs.Outputs, others *peers.Client, who *auth.Auth, stop *transport.Stop,
+	cfg *Config, b seen, o *outputs.Outputs, left *results.Results, others *peers.Client, who *auth.Auth,
+	stop *transport.Stop,
 ) web.Config {
 	out := web.Config{
-		Source: pageSource{b, o, others}, Roster: b, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem,
-		Stopping: stop.Begun(), Sessions: who,
+		Source: pageSource{b, o, others, left}, Roster: b, Whys: pageWhys{b}, Version: cfg.Version,
+		Problem: pageProblem, Stopping: stop.Begun(), Sessions: who,
 		MaxStreams: cfg.MaxWaiters + cfg.MaxFollowers, // stayed refuses before
 	}
 	if cfg.Access != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/outputs"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/results"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -28,6 +29,7 @@ type pageSource struct {
 	seen
 	*outputs.Outputs
 	others *peers.Client
+	left   *results.Results
 }
 
 var _ web.Source = pageSource{}
@@ -48,6 +50,16 @@ func (p pageSource) Events(ctx context.Context, from node.EventID, f node.EventF
 // Logs implements web.Source: it looks for earlier attempts at all brokers.
 func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
 	return p.OpenAnywhere(ctx, q)
+}
+
+// ResultFiles implements web.Files.
+func (p pageSource) ResultFiles(ctx context.Context, job *node.Job, most int) ([]web.ResultFile, bool, error) {
+	list, more, err := p.left.First(ctx, job, most)
+	out := make([]web.ResultFile, 0, len(list))
+	for _, f := range list {
+		out = append(out, web.ResultFile{Task: f.Task, Path: f.Path, Size: f.Size})
+	}
+	return out, more, err
 }
 
 // Job implements web.Source.

@@ -11,16 +11,20 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/api/internal/auth"
+	"github.com/cloudshare/cloudshare/api/internal/blobs"
 	"github.com/cloudshare/cloudshare/api/internal/jobs"
 	"github.com/cloudshare/cloudshare/api/internal/members"
 	"github.com/cloudshare/cloudshare/api/internal/outputs"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/results"
 	"github.com/cloudshare/cloudshare/api/internal/sight"
 	"github.com/cloudshare/cloudshare/api/internal/tokens"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
+	"github.com/cloudshare/cloudshare/node/files/imports"
+	"github.com/cloudshare/cloudshare/node/files/uploads"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -46,6 +50,10 @@ type Config struct {
 	PeerTimeout   time.Duration // until another broker begins to answer a request passed on
 	Archive       Archive       // nil = none is kept
 	Recent        Recent        // nil = pages show no past
+	// Uploads keep what has come of large files that users send; nil: none are taken.
+	Uploads *uploads.Uploads
+	// Imports say which URLs are fetched; the zero value: none. The broker is their Store.
+	Imports imports.Config
 	// Federation is the id by which brokers tell theirs from others; "" = not told.
 	Federation string
 	Contacts   Contacts // nil = nobody checks addresses
@@ -113,9 +121,12 @@ type Server struct {
 	pages     *pages
 	peers     *peers.Client
 	audit     *auditing
+	blobs     *blobs.Blobs
 	// waiters are event streams, blocking reads and open pages; followers follow logs;
 	// slow are bodies that come slowly.
 	waiters, followers, slow *transport.Places
+	// sending, writing and taking are requests that move files: see blobs.Config.
+	sending, writing, taking *transport.Places
 }
 
 // New builds a server that does not listen yet. It registers its own metrics
@@ -148,14 +159,19 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Broker: in, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
 		Log: logger,
 	})
+	left := results.New(results.Config{Broker: in, API: s.api, Taking: s.taking, Log: logger})
+	s.blobs = blobs.New(blobs.Config{
+		Broker: b, API: s.api, Bodies: bodies, Uploads: cfg.Uploads, Imports: cfg.Imports,
+		Sending: s.sending, Writing: s.writing, Taking: s.taking,
+	})
 	past := &reports{cfg.Archive, in.Archived, in.Whose, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}
-	shown := newSource(&cfg, in, out, s.peers, who, stop)
+	shown := newSource(&cfg, in, out, left, s.peers, who, stop)
 	shown.People = &people{b.Site(), b, b.Users, past, record}
 	s.pages.api, s.pages.web = s.api, web.New(shown)
 
 	jobs.New(jobs.Config{
 		Broker: in, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
-		Refused: metrics.refused, OverQuota: metrics.overQuota, Log: logger,
+		Refused: metrics.refused, OverQuota: metrics.overQuota, Resolve: s.blobs.Resolve, Log: logger,
 	}).Register()
 	members.New(members.Config{Broker: b, API: s.api, Reads: read, Bodies: bodies}).Register()
 	tokens.New(tokens.Config{Site: b.Site, Store: cfg.Access, API: s.api, Bodies: bodies}).Register()
@@ -165,11 +181,17 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	record.api = s.api
 	record.register()
 	out.Register()
+	left.Register()
+	s.blobs.Register()
 	(&probes{b, s.api, metrics, s.pages.web}).register()
 	s.pages.register()
 	s.api.Protect(auth.Open)
 	return s
 }
+
+// maxSending, maxWriting and maxTaking bound requests that move files. Each of maxWriting has a piece of 8 MiB in
+// memory; all have files open.
+const maxSending, maxWriting, maxTaking = 64, 32, 64
 
 // newBounded bounds what clients may take of this broker.
 func newBounded(cfg *Config, m *metrics, logger zerolog.Logger) *Server {
@@ -183,6 +205,9 @@ func newBounded(cfg *Config, m *metrics, logger zerolog.Logger) *Server {
 		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages", sharer),
 		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs", sharer),
 		slow:      transport.NewPlaces(max(1, cfg.MaxConns/8), "too-many-bodies", "Too many bodies come slowly", "bodies that take longer than a second", sharer),
+		sending:   transport.NewPlaces(maxSending, "too-many-uploads", "Too many files are sent", "files on their way", sharer),
+		writing:   transport.NewPlaces(maxWriting, "too-many-uploads", "Too many files are sent", "uploads on their way", sharer),
+		taking:    transport.NewPlaces(maxTaking, "too-many-downloads", "Too many files are taken", "files on their way out", sharer),
 	}
 }
 
@@ -198,6 +223,7 @@ func (s *Server) Addr() string { return s.transport.Addr() }
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.transport.Shutdown(ctx)
 	s.peers.Close()
+	s.blobs.Close()
 	s.audit.refusals.flush()
 	return err
 }

@@ -139,6 +139,12 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadAddr, err)
 	}
+	if part, ok := body.(*io.SectionReader); ok { // of a file: it can be sent again, and has a length
+		req.ContentLength = part.Size()
+		req.GetBody = func() (io.ReadCloser, error) {
+			return io.NopCloser(io.NewSectionReader(part, 0, part.Size())), nil
+		}
+	}
 	for k, v := range header {
 		req.Header[k] = v
 	}

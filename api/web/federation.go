@@ -20,6 +20,7 @@ type federationView struct {
 	Use                           bar
 	Policy                        string
 	Seen                          node.Plausibility
+	Files                         []node.SpaceUse // of this site; nil: it keeps none
 }
 
 // StandsOut reports whether something is said of a site.
@@ -39,6 +40,7 @@ type siteRow struct {
 func (p *Pages) federation(_ *http.Request, _ func(string) string) (view, error) {
 	v := federationView{
 		Status: p.cfg.Source.Status(false), Policy: p.cfg.Source.Params().Policy, Seen: p.cfg.Source.Plausibility(),
+		Files: p.cfg.Source.FilesUse(),
 	}
 	if err := p.cfg.Source.Ready(); err != nil {
 		v.Ready = err.Error()

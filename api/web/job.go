@@ -30,6 +30,9 @@ type jobView struct {
 	Tasks   taskPage
 	Gantt   gantt
 	Log     logPanel
+	Files   filesView
+	Inputs  []inputRow
+	Outputs string // globs
 }
 
 type pair struct{ Key, Value string }
@@ -80,6 +83,7 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	}
 	v.Gantt = p.taskGantt(id, tasks)
 	v.Log = panel(r, id, job.Spec.Count)
+	v.Files, v.Inputs, v.Outputs = p.files(r, &job), inputsOf(&job.Spec), outputWords(&job.Spec.Outputs)
 	return view{template: "job", data: &v}, nil
 }
 

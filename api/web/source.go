@@ -18,6 +18,7 @@ type Source interface {
 	source.State
 	source.Jobs
 	source.Federation
+	Files
 	Ready() error
 	// LastLines returns the end of an attempt's output, so many lines at most,
 	// from whichever site has it.

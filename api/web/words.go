@@ -15,6 +15,7 @@ import (
 var words = template.FuncMap{
 	"asset": assetLink, "cores": cores, "count": count, "moment": moment, "iso": iso, "took": took, "tone": tone,
 	"dialable": dialable, "join": strings.Join, "short": short, "percent": percent,
+	"bytes":  byteWords,
 	"hours":  func(h float64) string { return strconv.FormatFloat(h, 'f', 2, 64) },
 	"legend": func() []string { return legendStates },
 }

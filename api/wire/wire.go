@@ -318,6 +318,8 @@ type Status struct {
 	Compared Compared `json:"compared"`
 	// Outputs is what the asked broker keeps of the output of ended attempts.
 	Outputs Outputs `json:"outputs"`
+	// Files is what the site's store of files has.
+	Files []SpaceUse `json:"files,omitempty" doc:"what each space of the site's store of files has; left out: it keeps none"`
 	// ShutOut is of a site that was expelled, or whose key was replaced.
 	ShutOut string `json:"shut_out,omitempty" doc:"why the federation takes nothing that this broker says, with what to do: the site was expelled, or its key replaced; left out: it takes it"`
 	// Unreached lists sites that do not reach the asked broker's API.

@@ -42,8 +42,16 @@ func Needed(r *http.Request) access.Role {
 		return access.User
 	case path == "/v1/jobs", path == "/v1/cancel", strings.HasPrefix(path, "/v1/jobs/"), strings.HasPrefix(path, "/jobs/"):
 		return access.User
+	case OwnBytes(path), path == "/v1/imports":
+		return access.User
 	}
 	return access.Operator
+}
+
+// OwnBytes reports whether a path is one by which users send bytes into their own place in the store: that is no act by
+// itself, the job that names them is.
+func OwnBytes(path string) bool {
+	return path == "/v1/uploads" || strings.HasPrefix(path, "/v1/uploads/") || strings.HasPrefix(path, "/v1/blobs/")
 }
 
 // Reads reports whether a request changes nothing.

@@ -21,6 +21,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Page sizes of lists.
@@ -47,7 +48,9 @@ type Config struct {
 	Peers             *peers.Client
 	Accepted, Refused prometheus.Counter // submissions
 	OverQuota         func(quota string) // is told of each that a quota of its user has refused
-	Log               zerolog.Logger
+	// Resolve fills in what a job's inputs have behind URLs, or says why it is not to be taken now.
+	Resolve func(ctx context.Context, spec *jobspec.Spec) error
+	Log     zerolog.Logger
 }
 
 // Jobs answers for one broker.
@@ -59,12 +62,13 @@ type Jobs struct {
 	peers             *peers.Client
 	accepted, refused prometheus.Counter
 	overQuota         func(quota string)
+	resolve           func(ctx context.Context, spec *jobspec.Spec) error
 	log               zerolog.Logger
 }
 
 // New makes Jobs; Register adds their operations to the API.
 func New(c Config) *Jobs {
-	return &Jobs{c.Broker, c.API, c.Reads, c.Bodies, c.Peers, c.Accepted, c.Refused, c.OverQuota, c.Log}
+	return &Jobs{c.Broker, c.API, c.Reads, c.Bodies, c.Peers, c.Accepted, c.Refused, c.OverQuota, c.Resolve, c.Log}
 }
 
 // Register adds the operations.

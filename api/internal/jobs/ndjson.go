@@ -118,6 +118,7 @@ func (j *Jobs) submitChunks(
 				l.err = ended
 			}
 			if l.err == nil {
+				l.req.Refused = j.resolve(ctx, &l.req.Spec)
 				reqs = append(reqs, l.req)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // busy is a broker that takes jobs once it is let.
@@ -56,7 +57,7 @@ func TestLongLinesAreNotReadAhead(t *testing.T) {
 		counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "submissions"})
 		j := New(Config{
 			Broker: b, Bodies: transport.NewBodies(most, 64<<20, time.Hour, slow), Accepted: counter, Refused: counter,
-			Log: zerolog.Nop(),
+			Resolve: func(context.Context, *jobspec.Spec) error { return nil }, Log: zerolog.Nop(),
 		})
 		spec := `{"command":["echo","` + strings.Repeat("x", most-100) + "\"]}\n"
 		body := &counting{Reader: strings.NewReader(strings.Repeat(spec, lines))}

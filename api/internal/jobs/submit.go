@@ -68,6 +68,7 @@ func (j *Jobs) refuse(why error) {
 
 // accept submits one job and answers with what became of it.
 func (j *Jobs) accept(w http.ResponseWriter, r *http.Request, req node.Request) error {
+	req.Refused = j.resolve(r.Context(), &req.Spec)
 	answer := j.broker.Submit(r.Context(), []node.Request{req})[0]
 	if answer.Err != nil {
 		j.refuse(answer.Err)

@@ -12,6 +12,10 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/access"
+	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/files/imports"
+	"github.com/cloudshare/cloudshare/node/files/store"
+	"github.com/cloudshare/cloudshare/node/files/uploads"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -22,6 +26,24 @@ var Table = []struct {
 	name, title string
 	retryAfter  int // seconds
 }{
+	// Of files: they may stand in wider words of the broker, and say more.
+	{node.ErrNoFiles, http.StatusServiceUnavailable, "files-unavailable", "This broker keeps no files", 0},
+	{node.ErrResultsGone, http.StatusGone, "results-gone", "The results are gone", 0},
+	{store.ErrUnknown, http.StatusUnprocessableEntity, UnknownBlob, "The blob is not in the store", 0},
+	{store.ErrDamaged, http.StatusGone, "blob-damaged", "The blob is damaged", 0},
+	{store.ErrWrongHash, http.StatusUnprocessableEntity, WrongHash, "The bytes have another hash", 0},
+	{store.ErrTooLarge, http.StatusRequestEntityTooLarge, "too-large", "The file is too large", 0},
+	{store.ErrFull, http.StatusServiceUnavailable, "store-full", "The site's store of files is full", 60},
+	{store.ErrBusy, http.StatusServiceUnavailable, "store-busy", "The store of files is busy", 1},
+	{files.ErrSize, http.StatusRequestEntityTooLarge, "too-large", "The file is too large", 0},
+	{files.ErrHash, http.StatusBadRequest, "invalid-parameter", "A parameter is not valid", 0},
+	{uploads.ErrUnknown, http.StatusNotFound, "not-found", "No such upload", 0},
+	{uploads.ErrBusy, http.StatusLocked, "upload-busy", "Another request writes the upload", 1},
+	{uploads.ErrTooMany, http.StatusTooManyRequests, "too-many-uploads", "Too many uploads are unfinished", 60},
+	{uploads.ErrFull, http.StatusServiceUnavailable, "store-full", "The site's store of files is full", 60},
+	{imports.ErrRefused, http.StatusUnprocessableEntity, "import-refused", "The URL is not fetched", 0},
+	{imports.ErrFailed, http.StatusUnprocessableEntity, "import-refused", "The URL could not be fetched", 0},
+	{imports.ErrClosed, http.StatusServiceUnavailable, "stopping", "The broker is stopping", 5},
 	{node.ErrBadCursor, http.StatusBadRequest, "bad-cursor", "The cursor is not valid here", 0},
 	{command.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
 	{node.ErrOutputGone, http.StatusNotFound, OutputGone, "The output is gone", 0},
@@ -50,6 +72,12 @@ var Table = []struct {
 	{node.ErrUnreachable, http.StatusServiceUnavailable, "site-unreachable", "A site cannot be reached", 5},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", "It took too long", 2},
 	{context.Canceled, http.StatusServiceUnavailable, "cancelled", "The request was abandoned", 1},
+}
+
+// remedies say what to do where the error does not.
+var remedies = map[string]string{
+	"store-full":        "; files that no job names go 24 hours after they were sent: send it later, or ask the site's operator for more room",
+	"files-unavailable": "; its operator gives it room for them",
 }
 
 // Told returns a problem as another broker words it, or nil if its status or type is not
@@ -92,6 +120,12 @@ func Of(err error) *Problem {
 	if errors.As(err, &refused) {
 		return rosterProblem(refused)
 	}
+	var input *node.InputError
+	if errors.As(err, &input) {
+		p = New(http.StatusUnprocessableEntity, UnknownBlob, "An input is not in the store", OneLine(err.Error()))
+		p.Field = OneLine(input.Field)
+		return p
+	}
 	var choice *node.MotionChoiceError
 	if errors.As(err, &choice) {
 		return New(http.StatusConflict, "several-motions", "Several motions are about the site", OneLine(err.Error()))
@@ -100,6 +134,7 @@ func Of(err error) *Problem {
 		if errors.Is(err, row.Err) {
 			p = New(row.status, row.name, row.title, OneLine(err.Error()))
 			p.RetryAfter = row.retryAfter
+			p.Detail += remedies[row.name]
 			var param *node.ParamError
 			if errors.As(err, &param) {
 				p.Field, p.Value = param.Field, OneLine(param.Value)

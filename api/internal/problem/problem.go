@@ -71,6 +71,12 @@ const (
 	OutputUnreadable = "output-unreadable"
 )
 
+// Problems of files that handlers tell apart.
+const (
+	UnknownBlob = "unknown-blob"
+	WrongHash   = "wrong-hash"
+)
+
 // Ended returns the problem for which a request was ended before it was answered, nil if it was not.
 func Ended(ctx context.Context) error {
 	var p *Problem

@@ -13,6 +13,19 @@ func IDParam() *huma.Param {
 	return &huma.Param{Name: "id", In: "path", Required: true, Description: "SITE.NUMBER", Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
+// PathParam documents a part of a path.
+func PathParam(name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "path", Required: true, Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
+// Binary documents bytes, whatever they are.
+func Binary() *huma.Schema { return &huma.Schema{Type: huma.TypeString, Format: "binary"} }
+
+// Body documents a body of one type.
+func Body(kind string, schema *huma.Schema) *huma.RequestBody {
+	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{kind: {Schema: schema}}}
+}
+
 // QueryParam documents a parameter of a query.
 func QueryParam(name, kind, doc string) *huma.Param {
 	return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: kind}}

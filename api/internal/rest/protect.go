@@ -39,7 +39,9 @@ func (a *API) Protect(open func(path string) bool) {
 		if open(path) {
 			continue
 		}
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
+		for _, op := range []*huma.Operation{
+			item.Get, item.Post, item.Put, item.Delete, item.Patch, item.Head, item.Options,
+		} {
 			if op != nil {
 				op.Security = []map[string][]string{{bearer: {}}}
 				refer(op, http.StatusUnauthorized, unauthenticated)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -82,9 +83,12 @@ func problemOf(err error, r *http.Request, logger zerolog.Logger) *problem.Probl
 	return problem.OfStatus(he.Code, detail)
 }
 
-// Handle implements huma.Adapter: {name} becomes :name.
+// Handle implements huma.Adapter: {name} becomes :name, or at the end of a deep path whatever follows.
 func (r router) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
+	if deep[op.Path] {
+		path = path[:strings.LastIndexByte(path, ':')] + "*"
+	}
 	for _, method := range methods(op.Method, endless[op.Path]) {
 		r.Add(method, path, func(c echo.Context) error {
 			q := c.Request()
@@ -98,7 +102,22 @@ func (r router) Handle(op *huma.Operation, handler func(huma.Context)) {
 }
 
 // endless are the reads that stream; they have no HEAD.
-var endless = map[string]bool{"/v1/events": true, "/v1/jobs/{id}/logs": true, "/v1/archive": true}
+var endless = map[string]bool{
+	"/v1/events": true, "/v1/jobs/{id}/logs": true, "/v1/archive": true, "/v1/jobs/{id}/files.tar": true,
+}
+
+// deep are the paths whose last part may have slashes: see DeepParam.
+var deep = map[string]bool{"/v1/jobs/{id}/files/{path}": true}
+
+// DeepParam returns the last part of a deep path, which begins behind so many slashes: slashes in it may be escaped.
+func DeepParam(r *http.Request, slashes int) (string, error) {
+	parts := strings.SplitN(r.URL.EscapedPath(), "/", slashes+1)
+	text, err := url.PathUnescape(parts[len(parts)-1])
+	if err != nil || len(parts) <= slashes {
+		return "", problem.OfStatus(http.StatusNotFound, "the path is no path of a file")
+	}
+	return text, nil
+}
 
 // methods returns those that a route answers: HEAD is GET, whose body the server
 // leaves out.

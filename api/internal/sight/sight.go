@@ -22,6 +22,7 @@ type Broker interface {
 	source.Owners
 	Site() string
 	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
+	Results(ctx context.Context, id command.JobID, from uint32, most int) ([]node.TaskResult, uint32, error)
 }
 
 // Rule answers for a broker as far as who asks may see its jobs. The context of each call says who that is.
@@ -119,6 +120,16 @@ func (j *Rule) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 		return nil, err
 	}
 	return j.broker.Logs(ctx, q)
+}
+
+// Results implements source.Files: what a job has left is its user's.
+func (j *Rule) Results(
+	ctx context.Context, id command.JobID, from uint32, most int,
+) ([]node.TaskResult, uint32, error) {
+	if err := j.Owned(ctx, id); err != nil {
+		return nil, 0, err
+	}
+	return j.broker.Results(ctx, id, from, most)
 }
 
 // Why implements source.Whys.

@@ -19,6 +19,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
+	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -43,6 +44,11 @@ type Broker struct {
 	Err error
 	// Log opens a task's output; nil gives two lines.
 	Log func(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
+
+	// Left are the files of every job that wants some; nil: two of each task that has begun.
+	Left []web.ResultFile
+	// LeftErr is why there are none to show.
+	LeftErr error
 
 	// Asked counts calls of LastLines.
 	Asked atomic.Int64
@@ -138,6 +144,14 @@ func (b *Broker) jobAt(i, sites, jobs int) node.Job {
 	spec.Labels = map[string]string{"team": []string{"film", "maps", "genes"}[i%3]}
 	if i%3 == 0 {
 		spec.Selectors = []string{"gpu", "zone in (a,b)"}
+	}
+	if i%4 == 1 {
+		spec.Inputs = []jobspec.Input{
+			{Path: "scene.blend", Blob: files.Blob{Size: 7 << 20}},
+			{Path: "run.sh", From: jobspec.FromContent, Content: []byte("#!")},
+			{Path: "sky.exr", From: jobspec.FromURL, URL: "https://data.example.org/sky.exr"},
+		}
+		spec.Outputs = jobspec.Outputs{Paths: []string{"out/*.png"}, Optional: []string{"log.txt"}}
 	}
 	spec.Count = uint32(1 + i%120)
 	at := b.Now.Add(-time.Duration(jobs-i) * 10 * time.Second)

@@ -197,7 +197,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
 		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket, TLS: secured.cfg, Vouched: secured.vouched,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
-	}, p.broker, reg, log)
+	}, api.WithoutFiles(p.broker), reg, log)
 	if err = server.Start(); err != nil {
 		if socket != nil {
 			err = errors.Join(err, socket.Close())

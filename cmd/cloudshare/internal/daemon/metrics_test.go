@@ -87,7 +87,8 @@ func scrape(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	server := api.New(api.Config{}, b, newRegistry(b, []executor.Handler{idle{}}, kept, r), zerolog.Nop())
+	reg := newRegistry(b, []executor.Handler{idle{}}, kept, r)
+	server := api.New(api.Config{}, api.WithoutFiles(b), reg, zerolog.Nop())
 	var last *httptest.ResponseRecorder
 	for range 2 { // the first scrape is counted in the second
 		last = httptest.NewRecorder()

@@ -1,0 +1,151 @@
+package imports
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node/files"
+)
+
+// Reasons for which a fetch is ended.
+var (
+	errSlow    = errors.New("it took too long")
+	errStalled = errors.New("too little came")
+)
+
+// newClient returns the client by which URLs are fetched: it checks each redirection and each address, takes no
+// cookies, and unpacks nothing, so that what is kept is what was served.
+func (m *Imports) newClient() *http.Client {
+	t := &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, Control: m.control}).DialContext,
+		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: m.cfg.Roots},
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression: true, ForceAttemptHTTP2: true, IdleConnTimeout: 10 * time.Second,
+	}
+	if m.cfg.Proxy {
+		t.Proxy = http.ProxyFromEnvironment
+		t.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+	}
+	return &http.Client{Transport: t, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects {
+			return refuse("it leads elsewhere more than %d times", maxRedirects)
+		}
+		next.Header.Del("Referer")
+		return m.checkURL(next.URL)
+	}}
+}
+
+// fetch brings one URL into the store.
+func (m *Imports) fetch(ctx context.Context, user string, k key, f *fetch) (files.Blob, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	u, err := m.check(k.url)
+	if err != nil {
+		return files.Blob{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return files.Blob{}, refuse("it is no URL")
+	}
+	req.Header.Set("User-Agent", "cloudshare")
+	res, err := m.http.Do(req)
+	if err != nil {
+		return files.Blob{}, failed(plain(err))
+	}
+	defer res.Body.Close()
+	switch {
+	case res.StatusCode != http.StatusOK:
+		return files.Blob{}, failed(fmt.Errorf("its host answered %d %s", res.StatusCode, http.StatusText(res.StatusCode)))
+	case res.ContentLength > m.cfg.MaxBytes:
+		return files.Blob{}, refuse("it has %d bytes, more than the %d that a file may have", res.ContentLength, m.cfg.MaxBytes)
+	}
+	f.size.Store(res.ContentLength)
+	in := &checked{from: res.Body, f: f, want: k.want, sum: sha256.New()}
+	defer m.watch(f, cancel)()
+	b, err := m.cfg.Store.Put(ctx, user, in, m.cfg.MaxBytes)
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errStalled) {
+		return b, failed(fmt.Errorf("%w: less than %d bytes within %s", cause, leastBytes, m.cfg.Stall))
+	}
+	if in.err != nil {
+		return b, in.err
+	}
+	return b, err
+}
+
+// watch ends a fetch of which too little comes, until it is told that the fetch has ended.
+func (m *Imports) watch(f *fetch, cancel context.CancelCauseFunc) (done func()) {
+	stop := make(chan struct{})
+	m.under.Go(func() {
+		tick := time.NewTicker(m.cfg.Stall)
+		defer tick.Stop()
+		for last := int64(0); ; {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			now := f.received.Load()
+			if now-last < leastBytes && now != f.size.Load() {
+				cancel(errStalled)
+			}
+			last = now
+		}
+	})
+	return func() { close(stop) }
+}
+
+// checked counts what comes, and ends with an error in the place of io.EOF if it is not what was asked for: so nothing
+// of it is kept.
+type checked struct {
+	from io.Reader
+	f    *fetch
+	want files.Hash
+	sum  hash.Hash
+	err  error // why it ended, nil: by its end, or by who reads
+}
+
+// Read implements io.Reader.
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.f.received.Add(int64(n))
+	_, _ = c.sum.Write(p[:n]) // a hash takes all
+	switch {
+	case errors.Is(err, io.EOF):
+		if got := files.Hash(c.sum.Sum(nil)); c.want != (files.Hash{}) && got != c.want {
+			c.err = refuse("its bytes have the SHA-256 %s, not the %s that was asked for", got, c.want)
+			return 0, c.err
+		}
+		return n, io.EOF
+	case err != nil:
+		c.err = failed(fmt.Errorf("it broke off: %w", err))
+		return n, c.err
+	}
+	return n, nil
+}
+
+// plain drops the URL that net/http puts before its errors: whoever asked knows it.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// failed says of an error that asking again may help, unless it is a refusal.
+func failed(err error) error {
+	if errors.Is(err, ErrRefused) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrFailed, err)
+}

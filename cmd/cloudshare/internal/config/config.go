@@ -255,6 +255,9 @@ func (c Config) Retention() attempts.Retention {
 	return attempts.Retention{Age: c.TaskLogs.Keep, Bytes: sizeOf(c.TaskLogs.MaxBytes)}
 }
 
+// OutputBytes bounds each of stdout and stderr of an attempt.
+func (c Config) OutputBytes() int64 { return sizeOf(c.TaskLogs.Each) }
+
 // Timing returns what the profile gives, unless a key says otherwise. Lease and
 // margin count when the federation is founded; later its own do.
 func (c Config) Timing() node.Timing {

@@ -25,6 +25,8 @@ type orderedLog interface {
 	DialHTTP(ctx context.Context, site, addr string) (net.Conn, error)
 	// DialKeys opens a connection to the broker of another site that gives keys.
 	DialKeys(ctx context.Context, site, addr string) (net.Conn, error)
+	// DialLogs opens one to a broker that gives what this site's tasks have written there.
+	DialLogs(ctx context.Context, site, addr string) (net.Conn, error)
 }
 
 // openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the

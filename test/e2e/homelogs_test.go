@@ -6,24 +6,37 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
+// outputCounts are what a broker's status tells of outputs.
+type outputCounts struct{ Kept, Brought, Waiting int }
+
 // awaitBrought returns once a site has so many outputs of its tasks from others.
 func awaitBrought(t *testing.T, s *testbed.Site, n int) {
 	t.Helper()
-	await(t, fmt.Sprintf("%d outputs that come home to %s", n, s.Name), func() error {
+	awaitOutputs(t, s, func(o outputCounts) bool { return o.Brought >= n && o.Waiting == 0 })
+}
+
+// awaitKept returns once a site keeps so many outputs, of its own machines and of its tasks from others.
+func awaitKept(t *testing.T, s *testbed.Site, n int) {
+	t.Helper()
+	awaitOutputs(t, s, func(o outputCounts) bool { return o.Kept >= n && o.Waiting == 0 })
+}
+
+func awaitOutputs(t *testing.T, s *testbed.Site, cond func(outputCounts) bool) {
+	t.Helper()
+	await(t, "outputs that come home to "+s.Name, func() error {
 		data, _, err := s.Do(t.Context(), http.MethodGet, "/v1/status", nil, nil)
-		var got struct {
-			Outputs struct{ Brought, Waiting int }
-		}
+		var got struct{ Outputs outputCounts }
 		if err == nil {
 			err = json.Unmarshal(data, &got)
 		}
-		if err == nil && (got.Outputs.Brought < n || got.Outputs.Waiting > 0) {
+		if err == nil && !cond(got.Outputs) {
 			err = fmt.Errorf("%+v", got.Outputs)
 		}
 		return err
@@ -93,5 +106,34 @@ func TestOutputsComeHome(t *testing.T) {
 	var refused *testbed.HTTPError
 	if _, err := logsOf(t, asked, small.ID, "task=4&attempt=2"); !errors.As(err, &refused) || refused.Status != 404 {
 		t.Errorf("an attempt that never was: %v", err)
+	}
+}
+
+// TestOutputsOfWhileTheOwnerWasAway: what has ended while its owner was killed comes home when that is back, and what
+// came before is there after kill -9.
+func TestOutputsOfWhileTheOwnerWasAway(t *testing.T) {
+	t.Parallel()
+	fed := start(t, 3, 2)
+	asked, ran := fed.Sites[0], fed.Sites[1]
+	dir := sharedDir(t)
+	job := submit(t, asked, testbed.Spec{
+		Command: []string{"/bin/sh", "-c", `[ $CLOUDSHARE_TASK = 0 ] || until [ -e "$DIR/gate" ]; do sleep 0.05; done
+			echo "task $CLOUDSHARE_TASK"; : > "$DIR/ended$CLOUDSHARE_TASK"`},
+		Count: 2, Env: map[string]string{"DIR": dir}, Sites: &testbed.Where{Only: []string{ran.Name}},
+	})
+	awaitBrought(t, asked, 1)
+	must(t, asked.Kill())
+	must(t, os.WriteFile(filepath.Join(dir, "gate"), nil, 0o600))
+	await(t, "the end of the second task", func() error { _, err := os.Stat(filepath.Join(dir, "ended1")); return err })
+	must(t, fed.Restart(within(t), asked))
+	awaitEnd(t, asked, job.ID)
+	awaitKept(t, asked, 2)
+	must(t, ran.Kill())
+	must(t, os.RemoveAll(ran.Dir))
+	for task := range 2 {
+		if got, err := logsOf(t, asked, job.ID, fmt.Sprintf("task=%d", task)); err != nil ||
+			got != fmt.Sprintf("task %d\n", task) {
+			t.Errorf("task %d: %q, %v", task, got, err)
+		}
 	}
 }

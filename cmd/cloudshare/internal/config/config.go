@@ -95,8 +95,8 @@ type Config struct {
 // TaskLogsConfig bounds what stays of attempts that have ended: their output,
 // oldest deleted first. Their working directories go when they end.
 type TaskLogsConfig struct {
-	Keep     time.Duration `koanf:"keep" doc:"how long the output of an ended attempt is kept"`
-	MaxBytes string        `koanf:"max_bytes" doc:"of the kept output of all ended attempts, such as 10Gi; each counts as 1Ki at least, and all together never take more than half of the disk"`
+	Keep     time.Duration `koanf:"keep" doc:"how long the output of an ended attempt is kept, from its end, or from when it came here from another site"`
+	MaxBytes string        `koanf:"max_bytes" doc:"of the kept output of all ended attempts, here and of own tasks at other sites, such as 10Gi; each counts as 1Ki at least, and all together never take more than half of the disk"`
 	Each     string        `koanf:"each" doc:"of stdout, and of stderr, of one attempt, such as 64Mi; the rest is dropped"`
 }
 

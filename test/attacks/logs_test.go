@@ -61,7 +61,8 @@ func TestOutputsOfOthers(t *testing.T) {
 			"a member that lends nothing": mallory(t).Intruder, "a third site": keyOf(t, shared.Sites[2]),
 		} {
 			for _, attempt := range []uint32{0, 1} {
-				if got := outputFor(t, who, at, id.Num, attempt); got != (heard{done: asklogs.Done{Refusal: asklogs.NotHere}}) {
+				want := heard{done: asklogs.Done{Refusal: asklogs.NotHere}}
+				if got := outputFor(t, who, at, id.Num, attempt); got != want {
 					t.Errorf("%s is told by %s: %+v", name, at.Name, got)
 				}
 			}

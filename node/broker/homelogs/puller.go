@@ -80,10 +80,16 @@ func (p *Puller) Run(ctx context.Context) {
 	}
 }
 
-// take notes what an event says has ended at another site. An earlier attempt counts if it has begun.
+// neverRan are the endings of attempts that have written nothing, or may still write: of those another end follows.
+var neverRan = map[fsm.Ending]bool{
+	fsm.EndDeclined: true, fsm.EndUnstarted: true, fsm.EndUnopened: true, fsm.EndSuspected: true,
+}
+
+// take notes what an event says has ended at another site. That an attempt has started may never be told: its site
+// drops that word if the end came first.
 func (p *Puller) take(ctx context.Context, e *node.Event) {
 	elsewhere := e.Job.Site == p.around.Site && e.Site != "" && e.Site != p.around.Site && e.ID.Home == 0
-	if !elsewhere || e.Attempt == 0 || e.StartedMs < 0 {
+	if !elsewhere || e.Attempt == 0 || neverRan[e.End] {
 		return
 	}
 	to := p.worker(ctx, e.Site)

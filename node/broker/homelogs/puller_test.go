@@ -168,7 +168,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// News count if an attempt of this site's own has begun at another one; what has no room the sweep finds.
+// News count if an attempt of this site's own has run at another one, whether or not its start was told; what has no
+// room the sweep finds.
 func TestNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &federation{t: t, dir: t.TempDir(), sites: map[string]func(net.Conn){"site-2": honest(give)}}
@@ -178,20 +179,20 @@ func TestNews(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		own := command.JobID{Site: "site-1", Num: 1}
-		event := func(job command.JobID, site string, attempt uint32, started int64) {
+		event := func(job command.JobID, site string, attempt uint32, end fsm.Ending) {
 			f.take(ctx, &node.Event{Event: fsm.Event{
 				Kind: fsm.EventTaskEnded, Job: job, Site: site, Task: 0, Count: maxQueue + 10, Attempt: attempt,
-				Token: 7, StartedMs: started,
+				Token: 7, End: end, StartedMs: -1,
 			}, At: time.Now()})
 		}
-		event(own, "site-1", 1, 1)
-		event(own, "", 0, -1)
-		event(own, "site-2", 1, -1)
-		event(command.JobID{Site: "site-3", Num: 1}, "site-2", 1, 1)
+		event(own, "site-1", 1, fsm.EndSucceeded)
+		event(own, "", 0, fsm.EndCancelled)
+		event(own, "site-2", 1, fsm.EndDeclined)
+		event(command.JobID{Site: "site-3", Num: 1}, "site-2", 1, fsm.EndSucceeded)
 		if got := f.Stats(); got.Waiting > 0 {
 			t.Errorf("%+v", got)
 		}
-		event(own, "site-2", 1, 1)
+		event(own, "site-2", 1, fsm.EndSucceeded)
 		pass(time.Minute)
 		if got := f.Stats(); got.Brought != maxQueue+10 || f.missingOf("site-2") > 0 {
 			t.Errorf("%+v", got)

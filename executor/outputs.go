@@ -25,6 +25,10 @@ type OutputStats struct {
 	Oldest   time.Time // end of the oldest kept attempt; zero = none is kept
 	// Removed since the broker's start.
 	RemovedByAge, RemovedByBytes uint64
+	// Brought are those of the site's own tasks that ran at other sites, brought here since the broker's start; Waiting
+	// are to come yet.
+	Brought uint64
+	Waiting int
 	// Trouble is why outputs cannot be put into the store now, "" = nothing. They stay
 	// where they were written, and can be read.
 	Trouble string

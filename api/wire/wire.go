@@ -337,6 +337,8 @@ type Outputs struct {
 	Oldest         *time.Time `json:"oldest,omitempty" doc:"end of the oldest attempt whose output is kept; left out: none is"`
 	RemovedByAge   uint64     `json:"removed_by_age" doc:"attempts whose output was removed since the broker's start, being too old"`
 	RemovedByBytes uint64     `json:"removed_by_bytes" doc:"likewise, to make room"`
+	Brought        uint64     `json:"brought" doc:"of this site's own tasks that ran at other sites, brought here since the broker's start"`
+	Waiting        int        `json:"waiting" doc:"of those that have ended there and are to be brought here yet"`
 	Trouble        string     `json:"trouble,omitempty" doc:"why outputs cannot be put together now; they stay in files of their own"`
 }
 

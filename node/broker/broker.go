@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/broker/diskspace"
+	"github.com/cloudshare/cloudshare/node/broker/homelogs"
 	"github.com/cloudshare/cloudshare/node/broker/leases"
 	"github.com/cloudshare/cloudshare/node/broker/query"
 	"github.com/cloudshare/cloudshare/node/coord"
@@ -69,8 +70,10 @@ type Config struct {
 	Files *store.Store
 	// Transfers bring them from other sites.
 	Transfers Transfers
-	Data      node.DataTerms
-	Logger    zerolog.Logger
+	// Home says how what own tasks have written at other sites comes home, nil = it does not.
+	Home   *homelogs.Config
+	Data   node.DataTerms
+	Logger zerolog.Logger
 }
 
 // Addresses are those under which other brokers reach this one, host:port.
@@ -117,6 +120,7 @@ type Broker struct {
 	disk       *diskspace.Watch
 	journal    *journalWatch
 	estimates  *estimateKeeper
+	home       *homelogs.Puller // nil = nothing comes home
 	logTime    logTime
 	losses     atomic.Uint64 // unjust ones, see judgeLoss
 	leaseUntil atomic.Int64  // CLOCK_BOOTTIME, as last granted
@@ -155,6 +159,9 @@ func New(cfg Config) (*Broker, error) {
 	}
 	if cfg.Files != nil {
 		b.core.LendFiles(cfg.Data.LendMax)
+	}
+	if err = b.bringHome(); err != nil {
+		return nil, fmt.Errorf("configure broker: %w", err)
 	}
 	replica.ForkSite(cfg.Site)
 	b.core.ConfigureUsers(cfg.UserLimits, cfg.UserHalfLife)
@@ -201,8 +208,13 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 	}
 	b.journal = &journalWatch{process: p, journal: cfg.Journal}
 	estimates, watch := estimate.NewEstimator(), plausible.New()
+	var home query.HomeStore
+	if cfg.Home != nil {
+		home = cfg.Home.Store
+	}
 	b.Reader = query.New(query.Sources{
 		Site: cfg.Site, Replica: cfg.Replica, Sealer: sealer, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query,
+		Home:      home,
 		Progress:  &b.runner.progress,
 		Delivery:  b.deliveryWhy,
 		Estimates: estimates, Plausible: watch,
@@ -275,6 +287,9 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.estimates.run)
 	b.goroutine(b.keepDates)
 	b.owned.start()
+	if b.home != nil {
+		b.goroutine(func() { b.home.Run(b.ctx) })
+	}
 	return nil
 }
 

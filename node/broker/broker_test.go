@@ -20,6 +20,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/broker/homelogs"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 	"github.com/cloudshare/cloudshare/node/core"
@@ -49,6 +50,7 @@ type testSite struct {
 	logger  *zerolog.Logger // nil: the test's
 	brokers *sync.Map       // of the group, by site, for those who ask for keys
 	drop    func(used []bool) error
+	home    *homelogs.Config
 	// unreached: it reaches no other site's broker.
 	unreached atomic.Bool
 	// filesDir is where its files are, "" = it keeps none.
@@ -127,7 +129,7 @@ func (s *testSite) open(t *testing.T) {
 	s.Broker, err = New(Config{
 		Files: s.files, Transfers: s.transfers,
 		Data:    node.DataTerms{LendMax: 16 << 30, DeliverWait: time.Hour, Hold: time.Hour},
-		AskKeys: s.askKeys, DropSecrets: s.drop,
+		AskKeys: s.askKeys, DropSecrets: s.drop, Home: s.home,
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
 		Genesis: command.Genesis{

@@ -37,6 +37,8 @@ func (b *Broker) Status(hash bool) node.Status {
 	st.LogTimeAhead = b.logTime.now()
 	if b.cfg.Outputs != nil {
 		st.Outputs = b.cfg.Outputs()
+		home := b.HomeLogs()
+		st.Outputs.Brought, st.Outputs.Waiting = home.Brought, home.Waiting
 	}
 	return st
 }

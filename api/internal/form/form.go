@@ -193,7 +193,8 @@ func Status(s node.Status, drain wire.Drain, hash bool) wire.Status {
 	out.Outputs = wire.Outputs{
 		Kept: s.Outputs.Outputs, Bytes: s.Outputs.Bytes, MaxBytes: s.Outputs.MaxBytes,
 		KeepMs:       s.Outputs.Keep.Milliseconds(),
-		RemovedByAge: s.Outputs.RemovedByAge, RemovedByBytes: s.Outputs.RemovedByBytes, Trouble: s.Outputs.Trouble,
+		RemovedByAge: s.Outputs.RemovedByAge, RemovedByBytes: s.Outputs.RemovedByBytes,
+		Brought: s.Outputs.Brought, Waiting: s.Outputs.Waiting, Trouble: s.Outputs.Trouble,
 	}
 	if oldest := s.Outputs.Oldest.UTC(); !oldest.IsZero() {
 		out.Outputs.Oldest = &oldest

@@ -44,9 +44,11 @@ func (m *manyLogs) copyKept(ctx context.Context, v *survey, t *node.Task, than u
 	if k.Attempt <= than {
 		return nil
 	}
-	return m.copyFrom(ctx, t.Index, k.Attempt, k.site(m.of.broker.Site()), func() (io.ReadCloser, error) {
-		body, _, err := m.of.openKept(ctx, m.query, &k, m.tail)
-		return body, err
+	return m.copyFrom(ctx, t.Index, k.Attempt, func() (io.ReadCloser, error) {
+		return m.atSite(ctx, k.site(m.of.broker.Site()), func() (io.ReadCloser, error) {
+			body, _, err := m.of.openKept(ctx, m.query, &k, m.tail)
+			return body, err
+		})
 	})
 }
 

@@ -44,7 +44,7 @@ type manyLogs struct {
 	named  bool // the tasks are named: that one has not begun is to be said
 	out    outputWriter
 	mu     sync.Mutex
-	missed map[string]missedSite // guarded by mu; by site, "" for searches
+	missed map[string]missedSite // guarded by mu; by site
 	kept   *survey               // of the tasks that isAnywhere; nil = there are none
 }
 
@@ -160,18 +160,18 @@ func (m *manyLogs) copyTask(ctx context.Context, t *node.Task) {
 	}
 	q := m.query
 	q.Task, q.Follow = t.Index, false
-	m.missedTask(ctx, t.Index, m.copy(ctx, q, t.Site))
+	m.missedTask(ctx, t.Index, m.copy(ctx, q))
 }
 
 // copy sends one attempt's output.
-func (m *manyLogs) copy(ctx context.Context, q node.LogQuery, site string) error {
-	return m.copyFrom(ctx, q.Task, q.Attempt, site, func() (io.ReadCloser, error) { return m.open(ctx, q) })
+func (m *manyLogs) copy(ctx context.Context, q node.LogQuery) error {
+	return m.copyFrom(ctx, q.Task, q.Attempt, func() (io.ReadCloser, error) { return m.open(ctx, q) })
 }
 
 // copyLatest sends the output of a task's last attempt, wherever it was.
 func (m *manyLogs) copyLatest(ctx context.Context, q node.LogQuery, t *node.Task) error {
 	if !isAnywhere(t) {
-		return m.copy(ctx, q, t.Site)
+		return m.copy(ctx, q)
 	}
 	v, err := m.of.survey(ctx, q.Job, []uint32{t.Position})
 	if err != nil {
@@ -180,28 +180,39 @@ func (m *manyLogs) copyLatest(ctx context.Context, q node.LogQuery, t *node.Task
 	return m.copyKept(ctx, v, t, 0)
 }
 
-// copyFrom sends an output that a site has. Sites that cannot be reached are asked again after a while.
+// copyFrom sends an output.
 func (m *manyLogs) copyFrom(
-	ctx context.Context, task, attempt uint32, site string, open func() (io.ReadCloser, error),
+	ctx context.Context, task, attempt uint32, open func() (io.ReadCloser, error),
 ) error {
-	m.mu.Lock()
-	missed := m.missed[site]
-	m.mu.Unlock()
-	if missed.problem != nil && time.Since(missed.at) < missedFor {
-		return &problem.Problem{Problem: *missed.problem}
-	}
 	body, err := open()
 	if err != nil {
-		if p := problem.Of(err); isAway(p) && ctx.Err() == nil {
-			m.mu.Lock()
-			m.missed[site] = missedSite{&p.Problem, time.Now()}
-			m.mu.Unlock()
-		}
 		return err
 	}
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
 	return m.out.copy(task, attempt, body)
+}
+
+// atSite has another site's broker open an output. One that cannot be reached is asked again after a while.
+func (m *manyLogs) atSite(ctx context.Context, site string, open func() (io.ReadCloser, error)) (io.ReadCloser, error) {
+	m.mu.Lock()
+	missed := m.missed[site]
+	m.mu.Unlock()
+	if missed.problem != nil && time.Since(missed.at) < missedFor {
+		return nil, &problem.Problem{Problem: *missed.problem}
+	}
+	body, err := open()
+	if err != nil && ctx.Err() == nil {
+		if p := problem.Of(err); isAway(p) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.missed == nil {
+				m.missed = map[string]missedSite{}
+			}
+			m.missed[site] = missedSite{&p.Problem, time.Now()}
+		}
+	}
+	return body, err
 }
 
 // isNotFound reports whether this broker or another one says that there is no such output.
@@ -227,11 +238,13 @@ func (m *manyLogs) open(ctx context.Context, q node.LogQuery) (io.ReadCloser, er
 
 // openAt has another broker open a log.
 func (m *manyLogs) openAt(ctx context.Context, q node.LogQuery, at *node.ElsewhereError) (io.ReadCloser, error) {
-	res, err := m.of.peers.AskFor(ctx, m.r, at, question(q, m.tail))
-	if err != nil {
-		return nil, err
-	}
-	return res.Body, nil
+	return m.atSite(ctx, at.Site, func() (io.ReadCloser, error) {
+		res, err := m.of.peers.AskFor(ctx, m.r, at, question(q, m.tail))
+		if err != nil {
+			return nil, err
+		}
+		return res.Body, nil
+	})
 }
 
 // followAll follows the tasks, some at a time and in order, until all have ended.

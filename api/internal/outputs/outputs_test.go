@@ -45,7 +45,7 @@ func TestAwaySitesAreAskedAgain(t *testing.T) {
 	}}
 	asked := ""
 	for _, site := range []string{"site-2", "site-3"} {
-		err := m.copyFrom(t.Context(), 1, 1, site, func() (io.ReadCloser, error) {
+		_, err := m.atSite(t.Context(), site, func() (io.ReadCloser, error) {
 			asked += site
 			return nil,
 				node.ErrOutputGone

@@ -20,6 +20,9 @@ func (rd *Reader) KeptOutputs(job command.JobID, positions []uint32) []node.Kept
 			}
 		}
 	}
+	for i, position := range positions {
+		newest[i] = newer(newest[i], rd.newestHome(job, position))
+	}
 	var out []node.KeptOutput
 	for i, position := range positions {
 		k := node.KeptOutput{Position: position, Attempt: newest[i].Attempt}

@@ -50,10 +50,13 @@ func (rd *Reader) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, err
 	if q.Attempt != task.Attempt || task.Site == "" { // it waits for its next attempt
 		return rd.earlierLogs(ctx, q, task.Position)
 	}
+	id := executor.ID{Job: q.Job.String(), Task: task.Position, Attempt: task.Attempt, Token: task.Token}
 	if task.Site != rd.site {
+		if r, err := rd.broughtHome(id, q.Stream); err == nil {
+			return r, nil
+		}
 		return nil, rd.Elsewhere(task.Site, "executor")
 	}
-	id := executor.ID{Job: q.Job.String(), Task: task.Position, Attempt: task.Attempt, Token: task.Token}
 	if err := rd.awaitAccepted(ctx, id); err != nil {
 		return nil, err
 	}
@@ -81,6 +84,18 @@ func (rd *Reader) earlierLogs(ctx context.Context, q node.LogQuery, position uin
 
 // logsHere reads an attempt that ran at this site, whatever the state says.
 func (rd *Reader) logsHere(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+	id, err := rd.findHere(q)
+	if err != nil {
+		if r, home := rd.findHome(q); home == nil {
+			return r, nil
+		}
+		return nil, err
+	}
+	return rd.logsOf(ctx, id, q)
+}
+
+// findHere returns the full id of an attempt that one of this site's handlers has.
+func (rd *Reader) findHere(q node.LogQuery) (executor.ID, error) {
 	var unread error
 	for _, h := range rd.handlers {
 		f, ok := h.(executor.Finder)
@@ -89,19 +104,19 @@ func (rd *Reader) logsHere(ctx context.Context, q node.LogQuery) (io.ReadCloser,
 		}
 		id, err := f.Find(q.Job.String(), q.Task, q.Attempt)
 		if err == nil {
-			return rd.logsOf(ctx, id, q)
+			return id, nil
 		}
 		if !errors.Is(err, executor.ErrUnknownAttempt) { // the next one may have it all the same
 			unread = err
 		}
 	}
 	if unread != nil {
-		return nil, rd.unreadable("the output of "+q.AttemptName(), unread)
+		return executor.ID{}, rd.unreadable("the output of "+q.AttemptName(), unread)
 	}
 	if err := rd.removedOutput(q); err != nil {
-		return nil, err
+		return executor.ID{}, err
 	}
-	return nil, fmt.Errorf("%s did not run at %s, or its output was removed long ago: %w", q.AttemptName(), rd.site, node.ErrNotFound)
+	return executor.ID{}, fmt.Errorf("%s did not run at %s, or its output was removed long ago: %w", q.AttemptName(), rd.site, node.ErrNotFound)
 }
 
 // removedOutput says why and when this site has removed an attempt's output, nil if it

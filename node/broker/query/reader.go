@@ -6,6 +6,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -27,6 +28,8 @@ type Sources struct {
 	Sealer   *seal.Sealer
 	Log      coord.Log
 	Handlers []executor.Handler
+	// Home has what own tasks have written at other sites, nil = nothing comes home.
+	Home HomeStore
 	// Query runs f on the goroutine that owns the broker's core, and waits for it.
 	Query    func(ctx context.Context, f func(*core.Core)) error
 	Progress *StartProgress
@@ -47,6 +50,18 @@ type Sources struct {
 	Full func() error
 }
 
+// HomeStore has what own tasks have written at other sites.
+type HomeStore interface {
+	// Find returns the full id of an attempt whose output is kept, as [executor.Finder].
+	Find(job string, task, attempt uint32) (executor.ID, error)
+	// FindNewest returns the newest attempt of a task whose output is kept.
+	FindNewest(job string, task uint32) executor.Newest
+	// Removed returns why an attempt's output was removed, as [executor.OutputHistory].
+	Removed(job string, task, attempt uint32) (executor.OutputRemoval, bool)
+	// Open opens a stream of an attempt.
+	Open(id executor.ID, stream int) (io.ReadSeekCloser, error)
+}
+
 // Reader answers questions.
 type Reader struct {
 	site      string
@@ -54,6 +69,7 @@ type Reader struct {
 	sealer    *seal.Sealer
 	log       coord.Log
 	handlers  []executor.Handler
+	home      HomeStore
 	query     func(context.Context, func(*core.Core)) error
 	progress  *StartProgress
 	delivery  func(ref command.AttemptRef) string
@@ -68,8 +84,8 @@ type Reader struct {
 // New returns the reader of a broker.
 func New(s Sources) *Reader {
 	return &Reader{
-		site: s.Site, replica: s.Replica, sealer: s.Sealer, log: s.Log, handlers: s.Handlers, query: s.Query,
-		progress: s.Progress, delivery: s.Delivery,
+		site: s.Site, replica: s.Replica, sealer: s.Sealer, log: s.Log, handlers: s.Handlers, home: s.Home,
+		query: s.Query, progress: s.Progress, delivery: s.Delivery,
 		estimates: s.Estimates, plausible: s.Plausible,
 		ctx: s.Ctx, current: s.Current, freshness: s.Freshness, full: s.Full,
 	}

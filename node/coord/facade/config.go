@@ -56,6 +56,8 @@ type Config struct {
 	Keys func(conn net.Conn, p relay.Preamble)
 	// Files serves blobs to members that may have them (relay.KindFiles); nil: nobody does.
 	Files func(conn net.Conn, p relay.Preamble)
+	// Logs gives members what their tasks have written here (relay.KindLogs); nil: nobody does.
+	Logs func(conn net.Conn, p relay.Preamble)
 }
 
 // Hooks observe; each may be nil, must not block, and may be called from any

@@ -27,6 +27,11 @@ func (m *Member) DialFiles(ctx context.Context, site, addr string) (net.Conn, er
 	return m.dial(ctx, site, addr, relay.KindFiles)
 }
 
+// DialLogs is DialHTTP for what this site's tasks have written elsewhere (package asklogs).
+func (m *Member) DialLogs(ctx context.Context, site, addr string) (net.Conn, error) {
+	return m.dial(ctx, site, addr, relay.KindLogs)
+}
+
 func (m *Member) dial(ctx context.Context, site, addr string, k relay.Kind) (net.Conn, error) {
 	d := relay.Dialer{Net: m.cfg.Net, Site: m.cfg.Site}
 	return d.Dial(ctx, relay.Peer{Site: site, Addr: addr}, k, m.lineage)

@@ -175,6 +175,9 @@ func (m *Member) Listen(handshake time.Duration) error {
 		if m.cfg.Files != nil {
 			m.Mux.Handle(relay.KindFiles, m.cfg.Files)
 		}
+		if m.cfg.Logs != nil {
+			m.Mux.Handle(relay.KindLogs, m.cfg.Logs)
+		}
 	}
 	return err
 }

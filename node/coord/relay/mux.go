@@ -26,15 +26,16 @@ type Kind byte
 
 // The kinds.
 const (
-	KindRaft    Kind = 1 // raft's RPCs
-	KindForward Kind = 2 // calls to the leader
-	KindJoin    Kind = 3 // one question, one answer
-	KindFeed    Kind = 4 // entries from the leader, where a backend hands them out
-	KindCompare Kind = 5 // one question about the state, one answer
-	KindEnroll  Kind = 6 // one question of somebody who may be no member yet, one answer
-	KindHTTP    Kind = 7 // HTTP between brokers, see HTTPListener
-	KindKeys    Kind = 8 // questions for the keys of what is assigned to the dialer, one after the other
-	KindFiles   Kind = 9 // pieces of blobs that the dialer may have, see package transfer
+	KindRaft    Kind = 1  // raft's RPCs
+	KindForward Kind = 2  // calls to the leader
+	KindJoin    Kind = 3  // one question, one answer
+	KindFeed    Kind = 4  // entries from the leader, where a backend hands them out
+	KindCompare Kind = 5  // one question about the state, one answer
+	KindEnroll  Kind = 6  // one question of somebody who may be no member yet, one answer
+	KindHTTP    Kind = 7  // HTTP between brokers, see HTTPListener
+	KindKeys    Kind = 8  // questions for the keys of what is assigned to the dialer, one after the other
+	KindFiles   Kind = 9  // pieces of blobs that the dialer may have, see package transfer
+	KindLogs    Kind = 10 // questions for what attempts of the dialer's jobs have written, see package asklogs
 )
 
 // isQuestion reports whether connections of a kind may come before the group is known, and from those who do not know
@@ -96,7 +97,7 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	if b[4] != protocolVersion {
 		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
 	}
-	if p.Kind < KindRaft || p.Kind > KindFiles || b[22] > 63 || b[23] > 63 {
+	if p.Kind < KindRaft || p.Kind > KindLogs || b[22] > 63 || b[23] > 63 {
 		return p, fmt.Errorf("%w: kind %d", errPreamble, p.Kind)
 	}
 	sites := make([]byte, int(b[22])+int(b[23]))

@@ -96,8 +96,8 @@ type Config struct {
 // TaskLogsConfig bounds what stays of attempts that have ended: their output,
 // oldest deleted first. Their working directories go when they end.
 type TaskLogsConfig struct {
-	Keep     time.Duration `koanf:"keep" doc:"how long the output of an ended attempt is kept"`
-	MaxBytes string        `koanf:"max_bytes" doc:"of the kept output of all ended attempts, such as 10Gi; each counts as 1Ki at least, and all together never take more than half of the disk"`
+	Keep     time.Duration `koanf:"keep" doc:"how long the output of an ended attempt is kept, from its end, or from when it came here from another site"`
+	MaxBytes string        `koanf:"max_bytes" doc:"of the kept output of all ended attempts, here and of own tasks at other sites, such as 10Gi; each counts as 1Ki at least, and all together never take more than half of the disk"`
 	Each     string        `koanf:"each" doc:"of stdout, and of stderr, of one attempt, such as 64Mi; the rest is dropped"`
 }
 
@@ -259,6 +259,9 @@ func (c Config) HistoryBytes() int64 { return sizeOf(c.History.MaxBytes) }
 func (c Config) Retention() attempts.Retention {
 	return attempts.Retention{Age: c.TaskLogs.Keep, Bytes: sizeOf(c.TaskLogs.MaxBytes)}
 }
+
+// OutputBytes bounds each of stdout and stderr of an attempt.
+func (c Config) OutputBytes() int64 { return sizeOf(c.TaskLogs.Each) }
 
 // Timing returns what the profile gives, unless a key says otherwise. Lease and
 // margin count when the federation is founded; later its own do.

@@ -27,6 +27,8 @@ type orderedLog interface {
 	DialKeys(ctx context.Context, site, addr string) (net.Conn, error)
 	// DialFiles opens one to a broker that gives files.
 	DialFiles(ctx context.Context, site, addr string) (net.Conn, error)
+	// DialLogs opens one to a broker that gives what this site's tasks have written there.
+	DialLogs(ctx context.Context, site, addr string) (net.Conn, error)
 }
 
 // openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the

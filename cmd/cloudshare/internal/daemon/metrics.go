@@ -86,7 +86,7 @@ var (
 func newRegistry(b *broker.Broker, handlers []executor.Handler, kept *outputs.Store, r *records) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newBrokerCollector(b), siteCollector{b, handlers}, outputsCollector{kept.Stats, time.Now})
+		newBrokerCollector(b), siteCollector{b, handlers}, outputsCollector{kept.Stats, b.HomeLogs, time.Now})
 	for _, f := range r.figures() {
 		reg.MustRegister(f)
 	}

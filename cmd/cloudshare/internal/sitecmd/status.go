@@ -66,6 +66,9 @@ func outputsText(o wire.Outputs) string {
 	if o.RemovedByAge+o.RemovedByBytes > 0 {
 		text += fmt.Sprintf("; removed %d by age, %d for room", o.RemovedByAge, o.RemovedByBytes)
 	}
+	if o.Brought > 0 || o.Waiting > 0 {
+		text += fmt.Sprintf("; %d brought home from other sites, %d to come", o.Brought, o.Waiting)
+	}
 	return text
 }
 

@@ -80,8 +80,8 @@ func (f *Fetcher) page(ctx context.Context, job string, query url.Values) (items
 			return asked
 		}
 		defer res.Body.Close()
-		if err := json.NewDecoder(io.LimitReader(res.Body, maxPage)).Decode(&answer); err != nil {
-			return fmt.Errorf("%w: list files of job %s: %w", client.ErrBadAnswer, job, err)
+		if bad := json.NewDecoder(io.LimitReader(res.Body, maxPage)).Decode(&answer); bad != nil {
+			return fmt.Errorf("%w: list files of job %s: %w", client.ErrBadAnswer, job, bad)
 		}
 		return nil
 	})

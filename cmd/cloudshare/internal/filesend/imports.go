@@ -67,8 +67,8 @@ func (s *Sender) askImport(ctx context.Context, body string) (here bool, size, r
 		}
 		defer res.Body.Close()
 		here = res.StatusCode == http.StatusOK
-		if err := json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&answer); err != nil {
-			return fmt.Errorf("%w: %w", client.ErrBadAnswer, err)
+		if bad := json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&answer); bad != nil {
+			return fmt.Errorf("%w: %w", client.ErrBadAnswer, bad)
 		}
 		return nil
 	})

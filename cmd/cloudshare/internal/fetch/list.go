@@ -75,13 +75,13 @@ func (f *Fetcher) page(ctx context.Context, job string, query url.Values) (items
 	}
 	err = f.again(ctx, func() error {
 		answer.Items, answer.Next = nil, ""
-		res, err := f.broker.Ask(ctx, http.MethodGet, filesPath(job), query, nil, nil)
-		if err != nil {
-			return err
+		res, asked := f.broker.Ask(ctx, http.MethodGet, filesPath(job), query, nil, nil)
+		if asked != nil {
+			return asked
 		}
 		defer res.Body.Close()
-		if err := json.NewDecoder(io.LimitReader(res.Body, maxPage)).Decode(&answer); err != nil {
-			return fmt.Errorf("%w: list files of job %s: %w", client.ErrBadAnswer, job, err)
+		if bad := json.NewDecoder(io.LimitReader(res.Body, maxPage)).Decode(&answer); bad != nil {
+			return fmt.Errorf("%w: list files of job %s: %w", client.ErrBadAnswer, job, bad)
 		}
 		return nil
 	})

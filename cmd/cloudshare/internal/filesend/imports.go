@@ -60,15 +60,15 @@ func (s *Sender) askImport(ctx context.Context, body string) (here bool, size, r
 		Size     int64 `json:"size"`
 	}
 	err = s.again(ctx, func() error {
-		res, err := s.broker.Ask(ctx, http.MethodPost, "/v1/imports", nil, strings.NewReader(body),
+		res, asked := s.broker.Ask(ctx, http.MethodPost, "/v1/imports", nil, strings.NewReader(body),
 			http.Header{"Content-Type": {wire.TypeJSON}})
-		if err != nil {
-			return err
+		if asked != nil {
+			return asked
 		}
 		defer res.Body.Close()
 		here = res.StatusCode == http.StatusOK
-		if err := json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&answer); err != nil {
-			return fmt.Errorf("%w: %w", client.ErrBadAnswer, err)
+		if bad := json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&answer); bad != nil {
+			return fmt.Errorf("%w: %w", client.ErrBadAnswer, bad)
 		}
 		return nil
 	})

@@ -97,9 +97,9 @@ func (u *upload) begin(ctx context.Context) (at int64, err error) {
 		"Upload-Metadata": {"sha256 " + base64.StdEncoding.EncodeToString([]byte(u.blob.Hash.String()))},
 	}
 	err = u.again(ctx, func() error {
-		res, err := u.broker.Ask(ctx, http.MethodPost, "/v1/uploads", nil, nil, header)
-		if err != nil {
-			return err
+		res, asked := u.broker.Ask(ctx, http.MethodPost, "/v1/uploads", nil, nil, header)
+		if asked != nil {
+			return asked
 		}
 		defer res.Body.Close()
 		at, err = offsetIn(res, u.blob.Size)

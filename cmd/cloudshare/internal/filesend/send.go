@@ -44,11 +44,11 @@ func (s *Sender) Send(ctx context.Context) (sent int64, err error) {
 	defer s.progress.End()
 	var bytes atomic.Int64
 	err = cli.InParallel(ctx, len(missing), parallel, func(ctx context.Context, i int) error {
-		err := s.sendBlob(ctx, &missing[i])
-		if err == nil {
+		failed := s.sendBlob(ctx, &missing[i])
+		if failed == nil {
 			bytes.Add(missing[i].Size)
 		}
-		return err
+		return failed
 	})
 	return bytes.Load(), err
 }
@@ -125,9 +125,10 @@ func (s *Sender) sendBlob(ctx context.Context, b *blob) error {
 		return err
 	}
 	err = s.again(ctx, func() error {
-		res, err := s.broker.Ask(ctx, http.MethodPut, "/v1/blobs/"+b.Hash.String(), nil, bytes.NewReader(content), octets())
-		if err != nil {
-			return err
+		path := "/v1/blobs/" + b.Hash.String()
+		res, asked := s.broker.Ask(ctx, http.MethodPut, path, nil, bytes.NewReader(content), octets())
+		if asked != nil {
+			return asked
 		}
 		return res.Body.Close()
 	})

@@ -22,8 +22,8 @@ type bringing struct {
 }
 
 // bringingOf reads the flags, and refuses files whose names are taken here, before anything runs.
-func bringingOf(cmd *cobra.Command, force bool) (b bringing, err error) {
-	b.force = force
+func bringingOf(cmd *cobra.Command, force bool) (bringing, error) {
+	b := bringing{force: force}
 	for _, name := range []string{flagOutput, flagOptional} {
 		globs, err := cmd.Flags().GetStringArray(name)
 		if err != nil {

@@ -116,15 +116,15 @@ func specGiven(cmd *cobra.Command, args []string, s *sending) ([]byte, error) {
 	}
 	inputs := []any{}
 	if len(sources) > 0 {
-		made, tasks, err := s.prepare(cmd.Context(), sources)
-		if err != nil {
-			return nil, err
+		made, tasks, bad := s.prepare(cmd.Context(), sources)
+		if bad == nil {
+			bad = setCount(spec, tasks)
+		}
+		if bad != nil {
+			return nil, bad
 		}
 		for i := range made {
 			inputs = append(inputs, made[i])
-		}
-		if err := setCount(cmd, spec, tasks); err != nil {
-			return nil, err
 		}
 	}
 	for _, in := range urls {
@@ -142,7 +142,7 @@ func specGiven(cmd *cobra.Command, args []string, s *sending) ([]byte, error) {
 }
 
 // setCount has a job as many tasks as there are files for them, 0 = as it says itself.
-func setCount(cmd *cobra.Command, spec map[string]any, tasks int) error {
+func setCount(spec map[string]any, tasks int) error {
 	_, numbered := spec["indices"]
 	count, counted := spec["count"].(int64)
 	switch {

@@ -1,6 +1,7 @@
 package jobcmd
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
-	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -106,7 +106,7 @@ func (b *fileBroker) list(w http.ResponseWriter, _ *http.Request) {
 	items := []map[string]any{}
 	for path, content := range b.left {
 		items = append(items, map[string]any{
-			"task": 0, "attempt": 1, "path": path, "size": len(content), "sha256": files.HashOf([]byte(content)).String(),
+			"task": 0, "attempt": 1, "path": path, "size": len(content), "sha256": fmt.Sprintf("%x", sha256.Sum256([]byte(content))),
 		})
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"items": items, "next": ""})

@@ -133,7 +133,7 @@ func (s *sending) send(ctx context.Context) error {
 		return err
 	}
 	for _, from := range s.urls {
-		if err := sender.Import(ctx, from.URL, from.SHA256); err != nil {
+		if err = sender.Import(ctx, from.URL, from.SHA256); err != nil {
 			return err
 		}
 	}

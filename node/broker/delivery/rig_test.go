@@ -22,7 +22,6 @@ import (
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/jobspec"
-	"github.com/cloudshare/cloudshare/node/journal"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -70,7 +69,7 @@ func (r *rig) open() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if r.journal, err = record.OpenWith(journal.Options{Dir: r.dirs[1], NoSync: true}); err != nil {
+	if r.journal, err = record.OpenJournal(r.dirs[1]); err != nil {
 		r.t.Fatal(err)
 	}
 	r.book, err = results.Open(results.Options{

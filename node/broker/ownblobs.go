@@ -40,6 +40,9 @@ func (b *Broker) PutBlob(ctx context.Context, user string, r io.Reader, limit in
 	if b.owned == nil {
 		return files.Blob{}, node.ErrNoFiles
 	}
+	if err := b.disk.Full(); err != nil {
+		return files.Blob{}, err
+	}
 	blob, err := b.owned.store.Put(ctx, store.OwnOf(user), r, limit)
 	return blob, wordsOfStore(err)
 }
@@ -48,6 +51,9 @@ func (b *Broker) PutBlob(ctx context.Context, user string, r io.Reader, limit in
 func (b *Broker) BeginBlob(user string, blob files.Blob) (node.PartialBlob, error) {
 	if b.owned == nil {
 		return nil, node.ErrNoFiles
+	}
+	if err := b.disk.Full(); err != nil {
+		return nil, err
 	}
 	p, err := b.owned.store.Begin(store.OwnOf(user), blob)
 	if err != nil {

@@ -51,7 +51,7 @@ func newOwnFiles(b *Broker, sealer *seal.Sealer) (k *ownFiles, err error) {
 	}
 	k.delivery = delivery.New(delivery.Config{
 		Store: cfg.Files, Results: k.results, State: deliveryState{cfg.Site, cfg.Replica}, Transfers: k.moved,
-		JobOf: k.wanted, Say: k.say, Wait: cfg.Data.DeliverWait, Logger: cfg.Logger,
+		JobOf: k.wanted, Say: k.say, Full: b.disk.Full, Wait: cfg.Data.DeliverWait, Logger: cfg.Logger,
 	})
 	return k, nil
 }

@@ -26,6 +26,9 @@ var (
 	ErrJournalStalled = journal.ErrStalled
 )
 
+// Bucket is one of those that follow.
+type Bucket = journal.Bucket
+
 // Buckets of the journal, by their place in bucketNames.
 const (
 	BucketMeta       journal.Bucket = iota // fixed names → values

@@ -7,5 +7,6 @@
 //	                                                     ──▶ their blobs that are not here, into their user's part
 //	                                                     ──▶ results.Book, durably ──▶ Say: ok, lost or failed
 //
-// It imports the store, the book of results and the words of transfers, and neither core nor broker.
+// The design is in ../jobinputs/DESIGN.md. The package imports the store, the book of results and the words of
+// transfers, and neither core nor broker.
 package delivery

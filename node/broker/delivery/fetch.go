@@ -93,7 +93,10 @@ func (r *round) begin(d *delivery) *fetched {
 	case r.cfg.Results.Has(d.Job.Num, f.result().TaskResult): // an earlier life of the broker did
 		r.say(d, command.DeliveryOK, "")
 	default:
-		return f
+		if f.err = r.cfg.Full(); f.err == nil {
+			return f
+		}
+		r.waitForRoom(f)
 	}
 	return nil
 }

@@ -112,10 +112,10 @@ func TestHashesOpenNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.wanted[2] = Wanted{User: "bob", Outputs: jobspec.Outputs{Optional: []string{"out/*"}, MaxBytes: 1 << 30}}
 		mine := r.left("y", 1, 0, big("secret"))
+		r.peer("x").refuse[files.HashOf([]byte(big("secret")))] = transfer.NotHere
 		r.start()
 		outcome(t, r.next(), mine, command.DeliveryOK, "")
 		guess := r.left("x", 2, 0, big("secret"))
-		delete(r.peer("x").blobs, files.HashOf([]byte(big("secret"))))
 		outcome(t, r.next(), guess, command.DeliveryLost, "lost at x")
 	})
 }

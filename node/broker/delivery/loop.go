@@ -52,6 +52,8 @@ type Config struct {
 	JobOf func(id command.JobID) (Wanted, error)
 	// Say tells the federation what became of outputs; done is called with what it answers, and does not wait.
 	Say func(list []command.Delivered, done func(command.Code))
+	// Full returns why nothing may be written to the disk now, or nil.
+	Full func() error
 	// Wait is how long outputs are waited for whose site is away.
 	Wait   time.Duration
 	Logger zerolog.Logger

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -213,5 +214,20 @@ func TestNoRoom(t *testing.T) {
 		if r.loop.Stats().Full {
 			t.Error("it is still said to be full")
 		}
+	})
+}
+
+// TestFullDisk: nothing is asked for while the broker keeps the rest of its disk for its journal.
+func TestFullDisk(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.full.set(errors.New("less than min_free"))
+		d := r.left("site-1", 1, 0, "x")
+		r.start()
+		later(10 * waitFor)
+		if s := r.loop.Stats(); !s.Full || len(r.peer("site-1").asked) > 0 || len(r.told) > 0 {
+			t.Errorf("%+v; asked %v", s, r.peer("site-1").asked)
+		}
+		r.full.set(nil)
+		outcome(t, r.next(), d, command.DeliveryOK, "")
 	})
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/jobspec"
-	"github.com/cloudshare/cloudshare/node/journal"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -42,6 +41,7 @@ type rig struct {
 	deaf    command.Code // what the federation answers
 	dirs    [2]string
 	quota   int64
+	full    fullDisk
 	loop    *Loop
 	stop    func()
 }
@@ -69,7 +69,7 @@ func (r *rig) open() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if r.journal, err = record.OpenWith(journal.Options{Dir: r.dirs[1], NoSync: true}); err != nil {
+	if r.journal, err = record.OpenJournal(r.dirs[1]); err != nil {
 		r.t.Fatal(err)
 	}
 	r.book, err = results.Open(results.Options{
@@ -87,7 +87,7 @@ func (r *rig) open() {
 func (r *rig) start() {
 	r.loop = New(Config{
 		Store: r.files, Results: r.book, State: r.state, Transfers: r.transfers(), JobOf: r.jobOf, Say: r.say,
-		Wait: waitFor, Logger: zerolog.Nop(),
+		Full: func() error { return r.full.get() }, Wait: waitFor, Logger: zerolog.Nop(),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -391,4 +391,22 @@ func outcome(t *testing.T, got command.Delivered, d fsm.Delivery, want command.D
 // delivering is the delivery that the federation was told of.
 func (r *rig) delivering(of command.Delivered) fsm.Delivery {
 	return fsm.Delivery{AttemptRef: of.AttemptRef}
+}
+
+// fullDisk is why the disk takes nothing.
+type fullDisk struct {
+	mu  sync.Mutex
+	why error
+}
+
+func (f *fullDisk) get() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.why
+}
+
+func (f *fullDisk) set(why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.why = why
 }

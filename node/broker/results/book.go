@@ -11,7 +11,6 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
-	"github.com/cloudshare/cloudshare/node/journal"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -19,7 +18,7 @@ import (
 type Journal interface {
 	record.Reader
 	Commit(writes []record.Write) error
-	DeleteRange(b journal.Bucket, first, last []byte) error
+	DeleteRange(b record.Bucket, first, last []byte) error
 }
 
 // Options of a book.

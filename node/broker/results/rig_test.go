@@ -12,7 +12,6 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
-	"github.com/cloudshare/cloudshare/node/journal"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -54,7 +53,7 @@ func (r *rig) open() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if r.journal, err = record.OpenWith(journal.Options{Dir: r.dirs[1], NoSync: true}); err != nil {
+	if r.journal, err = record.OpenJournal(r.dirs[1]); err != nil {
 		r.Fatal(err)
 	}
 	r.Book, err = Open(Options{

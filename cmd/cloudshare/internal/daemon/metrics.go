@@ -118,6 +118,9 @@ func (c *brokerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- logSyncDesc
 	out <- handOverDesc
 	out <- heldDesc
+	for _, d := range fileDescs {
+		out <- d
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -145,6 +148,7 @@ func (c *brokerCollector) Collect(out chan<- prometheus.Metric) {
 	for member, d := range m.Log.Held {
 		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.CounterValue, d.Seconds(), member)
 	}
+	collectFiles(&m.Files, out)
 	estimates := c.broker.Calibration()
 	for i, f := range estimateFigures {
 		d := c.descs[len(brokerFigures)+i]

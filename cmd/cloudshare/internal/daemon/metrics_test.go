@@ -62,7 +62,13 @@ func scrape(t *testing.T) []byte {
 	defer log.Close()
 	cfg := config.Default()
 	cfg.Site, cfg.DataDir = "site-1", dir
+	stored, err := openFiles(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stored.Close()
 	b, err := broker.New(broker.Config{
+		Files: stored, Data: cfg.DataTerms(),
 		Site: "site-1", Exposure: node.DefaultExposure(), Journal: journal, Replica: replica, Log: comparedLog{log},
 		Handlers: []executor.Handler{idle{}},
 		Genesis:  command.Genesis{Params: command.DefaultParams()}, Logger: zerolog.Nop(),

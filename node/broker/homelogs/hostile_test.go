@@ -86,7 +86,7 @@ func trickle(conn net.Conn) {
 			if _, err := conn.Write([]byte{b}); err != nil {
 				return
 			}
-			pass(5 * time.Second)
+			<-time.After(5 * time.Second) // of the bubble
 		}
 	}
 }

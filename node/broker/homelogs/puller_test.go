@@ -75,12 +75,12 @@ func TestSiteThatIsAway(t *testing.T) {
 			got.Failed < 500 || got.Failed > 700 {
 			t.Errorf("%+v", got)
 		}
-		f.sites["site-2"] = honest(give)
+		f.set("site-2", honest(give))
 		pass(2 * mostPause)
 		if f.missingOf("site-2") > 0 {
 			t.Errorf("it is back: %+v", f.Stats())
 		}
-		f.sites["site-2"] = nil
+		f.set("site-2", nil)
 		f.ran("site-2", 1)
 		f.worker(t.Context(), "site-2").queue.sweep()
 		pass(25 * time.Hour)
@@ -125,7 +125,7 @@ func TestRestartInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &federation{t: t, dir: t.TempDir()}
 		slow := honest(func(ctx context.Context, from string, r asklogs.Ref) (asklogs.Output, asklogs.Refusal) {
-			pass(time.Second)
+			<-time.After(time.Second) // of the bubble
 			return give(ctx, from, r)
 		})
 		f.sites = map[string]func(net.Conn){"site-2": slow}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -61,8 +62,9 @@ func (s *keptStore) Put(list []Output) error {
 type federation struct {
 	t     testing.TB
 	dir   string
-	tasks []Task
-	sites map[string]func(conn net.Conn) // by name; nil = away
+	mu    sync.Mutex
+	tasks []Task                         // guarded by mu
+	sites map[string]func(conn net.Conn) // by name; nil = away; guarded by mu
 
 	store *keptStore
 	*Puller
@@ -72,6 +74,8 @@ type federation struct {
 var _ Source = (*federation)(nil)
 
 func (f *federation) Sites() (names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for name := range f.sites {
 		names = append(names, name)
 	}
@@ -88,6 +92,8 @@ func (f *federation) Jobs(before uint64) (jobs []Job, next uint64) {
 }
 
 func (f *federation) Ended(_ command.JobID, from uint32) (tasks []Task, next uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	list := f.tasks[from:]
 	if len(list) <= tasksAtOnce {
 		return list, 0
@@ -98,7 +104,9 @@ func (f *federation) Ended(_ command.JobID, from uint32) (tasks []Task, next uin
 func (f *federation) Position(_ command.JobID, index uint32) uint32 { return index }
 
 func (f *federation) dial(_ context.Context, site, _ string) (net.Conn, error) {
+	f.mu.Lock()
 	serve := f.sites[site]
+	f.mu.Unlock()
 	if serve == nil {
 		return nil, errors.New("connection refused")
 	}
@@ -107,8 +115,17 @@ func (f *federation) dial(_ context.Context, site, _ string) (net.Conn, error) {
 	return client, nil
 }
 
+// set says who answers at a site.
+func (f *federation) set(site string, serve func(net.Conn)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sites[site] = serve
+}
+
 // ran adds tasks that a site has run.
 func (f *federation) ran(site string, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for range n {
 		at := uint32(len(f.tasks))
 		f.tasks = append(f.tasks, Task{Position: at, Site: site, Attempt: 1, Token: 7, EndedAt: time.Now()})
@@ -217,5 +234,8 @@ func (f *federation) parts() int {
 	return len(left)
 }
 
-// pass lets the bubble's time pass.
-func pass(d time.Duration) { <-time.After(d) }
+// pass lets the bubble's time pass, until nothing goes on any more.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}

@@ -30,7 +30,8 @@ type ownFiles struct {
 	results  *results.Book
 	delivery *delivery.Loop
 	moved    *countedTransfers
-	sent     atomic.Int64 // bytes, to other sites
+	sent     atomic.Int64  // bytes, to other sites
+	loaded   chan struct{} // closed once all that is to stay is pinned
 
 	// outgoing answers for what this site keeps of others' jobs, and others says what of theirs is to stay. They may be
 	// nil.
@@ -44,7 +45,10 @@ func newOwnFiles(b *Broker, sealer *seal.Sealer) (k *ownFiles, err error) {
 	if cfg.Files == nil {
 		return nil, nil //nolint:nilnil // a broker without files has none
 	}
-	k = &ownFiles{process: b.process, b: b, sealer: sealer, store: cfg.Files, inputs: jobinputs.NewBook(cfg.Files)}
+	k = &ownFiles{
+		process: b.process, b: b, sealer: sealer, store: cfg.Files, inputs: jobinputs.NewBook(cfg.Files),
+		loaded: make(chan struct{}),
+	}
 	k.moved = &countedTransfers{of: cfg.Transfers}
 	if k.results, err = results.Open(results.Options{
 		Journal: cfg.Journal, Store: cfg.Files, UserOf: b.UserOf, Now: time.Now,

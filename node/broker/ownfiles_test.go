@@ -290,6 +290,7 @@ func TestFilesGoWithTheirJobs(t *testing.T) {
 	}
 	s.stop(t)
 	s.start(t)
+	<-s.owned.loaded
 	if err := s.owned.sweep(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,12 +11,6 @@ import (
 // Broker is what the API needs of the broker it stands before. Errors wrap
 // node's documented ones or, of files, package store's, or are a *node.ElsewhereError.
 type Broker interface {
-	Fileless
-	source.Files
-}
-
-// Fileless is a broker that keeps no files: see WithoutFiles.
-type Fileless interface {
 	source.State
 	source.Feed
 	source.Jobs
@@ -28,16 +22,9 @@ type Fileless interface {
 	source.Operator
 	source.Roster
 	source.Health
+	source.Files
 	// Confirm returns once the replicated state is as new as the call.
 	Confirm(ctx context.Context) error
-}
-
-// WithoutFiles has a broker answer that it keeps none.
-func WithoutFiles(b Fileless) Broker {
-	return struct {
-		Fileless
-		source.NoFiles
-	}{Fileless: b}
 }
 
 // seen is a broker that shows of jobs what who asks may see.

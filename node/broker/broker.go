@@ -112,6 +112,7 @@ type Broker struct {
 	committer  *committer
 	proposer   *proposer
 	runner     *runner
+	moved      *countedTransfers
 	files      *fileMover // nil: no files travel with tasks
 	owned      *ownFiles  // of this site's own jobs; nil likewise
 	registrar  *registrar
@@ -198,6 +199,7 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 		process: p, sealer: sealer, replica: cfg.Replica, askKeys: cfg.AskKeys,
 	}
 	b.secrets = &secretKeeper{b: b, sealer: sealer}
+	b.moved = &countedTransfers{of: cfg.Transfers}
 	b.files = newFileMover(b)
 	b.runner.files = b.files
 	b.departure = newDeparture(p, cfg, b.runner.handlers, b.files.endAll)

@@ -41,7 +41,7 @@ func newFileMover(b *Broker) *fileMover {
 		process: b.process, progress: &b.runner.progress, preparing: map[executor.ID]context.CancelCauseFunc{},
 	}
 	m.stager = stagein.New(stagein.Config{
-		Site: cfg.Site, Store: cfg.Files, Transfers: cfg.Transfers, UserOf: b.UserOf, LendMax: cfg.Data.LendMax,
+		Site: cfg.Site, Store: cfg.Files, Transfers: b.moved, UserOf: b.UserOf, LendMax: cfg.Data.LendMax,
 		Where: func(site string) (string, uint64) {
 			return cfg.Replica.PeerAddress(site), cfg.Replica.Index()
 		},

@@ -28,8 +28,8 @@ type ownFiles struct {
 	inputs   *jobinputs.Book
 	results  *results.Book
 	delivery *delivery.Loop
-	moved    *countedTransfers
-	sent     atomic.Int64 // bytes, to other sites
+	sent     atomic.Int64  // bytes, to other sites
+	loaded   chan struct{} // closed once all that is to stay is pinned
 
 	// outgoing answers for what this site keeps of others' jobs.
 	outgoing func(ctx context.Context, from string, q transfer.Request) (transfer.Source, transfer.Refusal)
@@ -41,16 +41,17 @@ func newOwnFiles(b *Broker, sealer *seal.Sealer) (k *ownFiles, err error) {
 	if cfg.Files == nil {
 		return nil, nil //nolint:nilnil // a broker without files has none
 	}
-	k = &ownFiles{process: b.process, b: b, sealer: sealer, store: cfg.Files, inputs: jobinputs.NewBook(cfg.Files)}
-	k.outgoing = b.files.outgoing.Answer
-	k.moved = &countedTransfers{of: cfg.Transfers}
+	k = &ownFiles{
+		process: b.process, b: b, sealer: sealer, store: cfg.Files, inputs: jobinputs.NewBook(cfg.Files),
+		loaded: make(chan struct{}), outgoing: b.files.outgoing.Answer,
+	}
 	if k.results, err = results.Open(results.Options{
 		Journal: cfg.Journal, Store: cfg.Files, UserOf: b.UserOf, Now: time.Now,
 	}); err != nil {
 		return nil, err
 	}
 	k.delivery = delivery.New(delivery.Config{
-		Store: cfg.Files, Results: k.results, State: deliveryState{cfg.Site, cfg.Replica}, Transfers: k.moved,
+		Store: cfg.Files, Results: k.results, State: deliveryState{cfg.Site, cfg.Replica}, Transfers: b.moved,
 		JobOf: k.wanted, Say: k.say, Full: b.disk.Full, Wait: cfg.Data.DeliverWait, Logger: cfg.Logger,
 	})
 	return k, nil

@@ -31,6 +31,7 @@ func (k *ownFiles) load() bool {
 		return false
 	}
 	k.store.PinsSaid()
+	close(k.loaded)
 	return true
 }
 

@@ -57,7 +57,7 @@ func (k *ownFiles) metrics() (m node.FileFigures) {
 	}
 	s := k.delivery.Stats()
 	return node.FileFigures{
-		InBytes: k.moved.bytes.Load(), OutBytes: k.sent.Load(), Delivering: s.Waiting, OldestMs: s.OldestMs,
+		InBytes: k.b.moved.bytes.Load(), OutBytes: k.sent.Load(), Delivering: s.Waiting, OldestMs: s.OldestMs,
 		NoRoom: s.Full, Spaces: k.b.FilesUse(),
 	}
 }

@@ -21,6 +21,9 @@ type DataConfig struct {
 	Hold        time.Duration `koanf:"hold" doc:"how long results of other sites' tasks are kept that nobody fetches; at least 1h"`
 	KeepResults time.Duration `koanf:"keep_results" doc:"how long results of this site's jobs are kept after the end of their job; at least 1h"`
 
+	FetchFrom    []string `koanf:"fetch_from" doc:"hosts from which this broker fetches inputs that jobs name by URL (https): HOST, HOST:PORT or *.DOMAIN; none = no URL is fetched"`
+	FetchPrivate bool     `koanf:"fetch_private" doc:"those hosts may have addresses that only this machine or its network reaches"`
+
 	Uplink string `koanf:"uplink" doc:"bytes a second that all other sites together get, such as 10Mi; 0 = no bound"`
 }
 

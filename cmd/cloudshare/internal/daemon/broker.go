@@ -28,7 +28,9 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
+	"github.com/cloudshare/cloudshare/node/files/imports"
 	"github.com/cloudshare/cloudshare/node/files/store"
+	"github.com/cloudshare/cloudshare/node/files/uploads"
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/invitation"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -51,9 +53,11 @@ type brokerParts struct {
 	debug    *debugServer
 	// endContacts ends the checks of other sites' addresses and waits for that.
 	endContacts func()
-	endRefresh  func()       // ends the questions about who the members are, likewise
-	endKeys     func()       // ends what is kept to ask other sites for keys
-	files       *store.Store // nil: no files travel with tasks
+	uploads     *uploads.Uploads // nil: none are taken
+	endSweep    func()           // ends the removal of uploads that nobody goes on with, likewise
+	endRefresh  func()           // ends the questions about who the members are, likewise
+	endKeys     func()           // ends what is kept to ask other sites for keys
+	files       *store.Store     // nil: no files travel with tasks
 	transfers   *transfer.Client
 	version     string // of the program
 }
@@ -189,7 +193,11 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	p.tokens = tokens
 	socket := openOperatorSocket(cfg.DataDir, log)
 	rates := api.Rates(cfg.Rates)
+	if p.uploads, err = openUploads(cfg); err != nil {
+		return err
+	}
 	server := api.New(api.Config{
+		Uploads: p.uploads, Imports: imports.Config{Hosts: cfg.Data.FetchFrom, Private: cfg.Data.FetchPrivate},
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens, Audit: p.records.audit,
 		Rates:      &rates,
@@ -197,7 +205,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
 		Peers: p.log.HTTP(), DialPeer: p.log.DialHTTP, Operator: socket, TLS: secured.cfg, Vouched: secured.vouched,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
-	}, api.WithoutFiles(p.broker), reg, log)
+	}, p.broker, reg, log)
 	if err = server.Start(); err != nil {
 		if socket != nil {
 			err = errors.Join(err, socket.Close())
@@ -210,6 +218,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 		return err
 	}
 	p.debug = debug
+	p.sweepUploads()
 	p.records.collector.Start()
 	p.watchContacts(contacts)
 	p.refreshRoster()
@@ -245,6 +254,12 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	}
 	if p.server != nil {
 		errs = append(errs, p.server.Shutdown(ctx))
+	}
+	if p.endSweep != nil {
+		p.endSweep()
+	}
+	if p.uploads != nil { // after the server
+		errs = append(errs, p.uploads.Close())
 	}
 	if p.tokens != nil {
 		errs = append(errs, p.tokens.Close())

@@ -94,7 +94,7 @@ func scrape(t *testing.T) []byte {
 	}
 	defer kept.Close()
 	reg := newRegistry(b, []executor.Handler{idle{}}, kept, r)
-	server := api.New(api.Config{}, api.WithoutFiles(b), reg, zerolog.Nop())
+	server := api.New(api.Config{}, b, reg, zerolog.Nop())
 	var last *httptest.ResponseRecorder
 	for range 2 { // the first scrape is counted in the second
 		last = httptest.NewRecorder()

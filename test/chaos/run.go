@@ -54,7 +54,7 @@ func newRun(ctx context.Context, opts fleetOptions, marker string, out io.Writer
 		return nil, fmt.Errorf("make file of marks: %w", err)
 	}
 	opts.env = append(slices.Clone(opts.env), "CLOUDSHARE_SANDBOX_SHARE="+filepath.Dir(marker)+","+filepath.Dir(r.marks),
-		"CLOUDSHARE_DATA_DELIVER_WAIT=10s") // what a site has lost with its disk is not waited for in vain
+		"CLOUDSHARE_DATA_DELIVER_WAIT=1m") // what a site has lost with its disk is not waited for in vain
 	if r.fleet, err = newFleet(ctx, opts, r.ended); err != nil {
 		return nil, err
 	}

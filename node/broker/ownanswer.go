@@ -20,13 +20,11 @@ func (b *Broker) GiveFile(ctx context.Context, from string, q transfer.Request) 
 	if k == nil {
 		return nil, transfer.NotHere
 	}
-	src, why := transfer.Source(nil), transfer.NotHere
-	switch {
-	case q.What == transfer.Input:
-		src, why = k.giveInput(ctx, from, q)
-	default:
-		src, why = k.outgoing(ctx, from, q)
+	give := k.outgoing
+	if q.What == transfer.Input {
+		give = k.giveInput
 	}
+	src, why := give(ctx, from, q)
 	if src == nil {
 		return nil, why
 	}

@@ -125,6 +125,12 @@ func (g *gathering) bring(ctx context.Context, blobs []files.Blob) error {
 		size[refs[i]] = b.Size
 	}
 	missing := g.s.cfg.Store.Pin(g.by, refs...)
+	if len(missing) < len(refs) { // some have been here, perhaps since before a crash
+		if err := g.confirm(ctx, blobs); err != nil {
+			return err
+		}
+		missing = g.s.cfg.Store.Pin(g.by, refs...)
+	}
 	g.p.are(len(refs)-len(missing), sumOf(refs, size)-sumOf(missing, size))
 	for len(missing) > 0 {
 		mine, others := g.s.claim(missing)
@@ -142,6 +148,23 @@ func (g *gathering) bring(ctx context.Context, blobs []files.Blob) error {
 		missing = g.s.cfg.Store.Pin(g.by, missing...)
 	}
 	return nil
+}
+
+// confirm has the store look at what it is not sure of.
+func (g *gathering) confirm(ctx context.Context, blobs []files.Blob) error {
+	hashes := make([]files.Hash, len(blobs))
+	for i, b := range blobs {
+		hashes[i] = b.Hash
+	}
+	for busy := 0; ; busy++ {
+		err := g.s.cfg.Store.Confirm(ctx, g.at, hashes...)
+		if !errors.Is(err, store.ErrBusy) || busy == busyTries {
+			return err
+		}
+		if err = g.s.pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
 }
 
 func sumOf(refs []store.Ref, size map[store.Ref]int64) (sum int64) {

@@ -38,6 +38,7 @@ func (s *Store) checkBoot(boot string) error {
 	case err != nil:
 		return err
 	case boot != "" && string(before) == boot:
+		s.doubtCache()
 		return nil
 	default:
 		if err = s.discard(s.evictCache()); err != nil {
@@ -48,6 +49,18 @@ func (s *Store) checkBoot(boot string) error {
 		return err
 	}
 	return wholefile.Replace(filepath.Join(s.dir, bootFile), []byte(boot), 0o600)
+}
+
+// doubtCache has all whole blobs of the cache looked at before they are used: the machine stands, but the disk may not
+// have stood (a volume that was cut off, a virtual disk that was put back).
+func (s *Store) doubtCache() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, e := range s.entries {
+		if at.Space == Cache && !at.part {
+			e.unsure = true
+		}
+	}
 }
 
 // evictCache takes all whole blobs out of the cache, and returns them.

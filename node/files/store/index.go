@@ -37,6 +37,7 @@ type entry struct {
 	used    time.Time // by whom there is no pin; see Limit.Keep
 	holds   int       // readers, or the one who fills it
 	damaged bool
+	unsure  bool // it was not synced, and its disk may have lost some of it since: see Confirm
 	gone    bool // it is out of the index, while somebody still holds it
 	pos     int  // in idle; -1: not there
 }

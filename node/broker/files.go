@@ -48,7 +48,7 @@ func newFileMover(b *Broker) *fileMover {
 	})
 	m.outgoing = stageout.New(stageout.Config{
 		Site: cfg.Site, Store: cfg.Files, Hold: cfg.Data.Hold, Now: time.Now, UserOf: b.UserOf, Record: m.record,
-		KeepResult: b.KeepResult,
+		KeepResult: b.KeepResult, Current: func() error { return b.Current() },
 		Wanted: func(ref command.AttemptRef) (wanted bool) {
 			cfg.Replica.View(func(s *fsm.State) { wanted = s.OutputsWanted(cfg.Site, ref) })
 			return wanted

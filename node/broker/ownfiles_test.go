@@ -249,6 +249,10 @@ func TestInputsAreGivenToWhoRunsThem(t *testing.T) {
 	if got := ask("site-2", ref, in, 0); got != transfer.Granted {
 		t.Errorf("a job that is not kept yet: %s", got)
 	}
+	a.recovered.Store(false)
+	if got := ask("site-2", ref, in, 0); got != transfer.Behind {
+		t.Errorf("a broker that has not read its journal yet: %s", got)
+	}
 	a.stop(t)
 	a.start(t)
 	if got := ask("site-2", ref, in, 0); got != transfer.Granted {

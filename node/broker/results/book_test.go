@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -162,6 +163,34 @@ func (j *countingJournal) Commit(w []record.Write) error {
 	j.syncs++
 	j.mu.Unlock()
 	return j.Journal.Commit(w)
+}
+
+// failingJournal fails as often as it says.
+type failingJournal struct {
+	*record.Journal
+	fails int
+}
+
+func (j *failingJournal) Commit(w []record.Write) error {
+	if j.fails--; j.fails >= 0 {
+		return syscall.ENOSPC
+	}
+	return j.Journal.Commit(w)
+}
+
+// TestOnlyWhatIsDurableIsKept: what the journal did not take is not said to be here, and the next result of its job can
+// be read again.
+func TestOnlyWhatIsDurableIsKept(t *testing.T) {
+	r := newRig(t)
+	r.Book.journal = &failingJournal{r.journal, 1}
+	first, second := r.result(0, 1, "first"), r.result(1, 1, "second")
+	if err := r.Keep(1, first); !errors.Is(err, syscall.ENOSPC) || r.Has(1, first) {
+		t.Errorf("on a full disk: %v, kept: %t", err, r.Has(1, first))
+	}
+	r.keep(1, second)
+	if broken := r.restart(); broken != 0 || !r.Has(1, second) || r.Has(1, first) {
+		t.Errorf("kept %+v, %d of it broken", r.list(1), broken)
+	}
 }
 
 // TestResultsShareSyncs: those that come while a sync is under way share the next one.

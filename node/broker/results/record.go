@@ -50,7 +50,7 @@ func (b *Book) recover() error {
 			if err := json.Unmarshal(value, &h); err != nil {
 				return errRecord
 			}
-			b.jobs[record.DecodeNumber(key)] = &job{header: h, blobs: map[files.Hash]int{}}
+			b.jobs[record.DecodeNumber(key)] = &job{header: h, recorded: true, blobs: map[files.Hash]int{}}
 			return nil
 		case 12:
 			num, task := record.DecodeNumber(key[:8]), binary.BigEndian.Uint32(key[8:])

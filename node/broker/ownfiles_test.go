@@ -377,3 +377,31 @@ func TestDeliveriesEndTasks(t *testing.T) {
 		}
 	}
 }
+
+// TestOvertakenResultIsNotKept: what an attempt at home has left is not taken for that of the attempt which counts,
+// however late its files are copied.
+func TestOvertakenResultIsNotKept(t *testing.T) {
+	sites := startSitesWithFiles(t, 1, 1)
+	a, b := sites[0], sites[1]
+	answer := a.trySubmit(t, `{"command":["true"],"sites":{"only":["site-2"]},"outputs":{"optional":["out"]}}`, "")
+	if answer.Err != nil {
+		t.Fatal(answer.Err)
+	}
+	b.handler.end(<-b.handler.started, executor.Result{Started: time.Now(), Run: time.Second})
+	a.await(t, func(s *fsm.State) bool {
+		v, ok := s.Job(answer.ID)
+		return ok && v.State.Ended()
+	})
+	counts, _, err := a.Results(t.Context(), answer.ID, 0, 10)
+	if err != nil || len(counts) != 1 {
+		t.Fatalf("%+v, %v", counts, err)
+	}
+	late := counts[0]
+	late.Attempt++
+	if err = a.KeepResult(answer.ID.Num, late); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := a.Results(t.Context(), answer.ID, 0, 10); err != nil || got[0] != counts[0] {
+		t.Errorf("%+v is kept, %v", got, err)
+	}
+}

@@ -93,7 +93,8 @@ func (m *fileMover) start(h executor.Handler, st core.StartEffect) {
 		delete(m.preparing, st.ID)
 	}()
 	order := stagein.Order{
-		ID: st.ID, Index: st.Index, Inputs: st.Inputs, OutputBytes: st.Task.Outputs.MaxBytes, Absolute: st.Task.Image != "",
+		ID: st.ID, Index: st.Index, Inputs: st.Inputs,
+		OutputBytes: st.Task.Outputs.MaxBytes, Absolute: st.Task.Image != "",
 		Tell: func(what string) { m.progress.Record(executor.Event{ID: st.ID, Doing: what}) },
 	}
 	if st.Stage {

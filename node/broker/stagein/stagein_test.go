@@ -88,8 +88,8 @@ func TestFilesComeAsTheyAreNamed(t *testing.T) {
 	}
 }
 
-// TestIndexDecidesWhichFile: a task that is run again beside fewer others than before, and so has another position, gets
-// the same one of each file; that is pinned again at a start.
+// TestIndexDecidesWhichFile: a task that is run again beside fewer others than before, and so has another position,
+// gets the same one of each file; that is pinned again at a start.
 func TestIndexDecidesWhichFile(t *testing.T) {
 	r := newRig(t)
 	third := large(100_000, 2)
@@ -108,7 +108,8 @@ func TestIndexDecidesWhichFile(t *testing.T) {
 	r.limit.Max = 200_000
 	r.open()
 	r.Repin(&attempts.Record{ID: o.ID, Index: 2, Inputs: []attempts.InputBlob{{Blob: each, From: jobspec.FromEach}}})
-	if _, err := r.Fetch(t.Context(), order(1, file("y", r.owner.has(large(150_000, 3))))); faultOf(t, err) != inputs.NoRoom {
+	other := order(1, file("y", r.owner.has(large(150_000, 3))))
+	if _, err := r.Fetch(t.Context(), other); faultOf(t, err) != inputs.NoRoom {
 		t.Errorf("its file makes room: %v", err)
 	}
 }

@@ -404,4 +404,10 @@ func TestOvertakenResultIsNotKept(t *testing.T) {
 	if got, _, err := a.Results(t.Context(), answer.ID, 0, 10); err != nil || got[0] != counts[0] {
 		t.Errorf("%+v is kept, %v", got, err)
 	}
+	if err = a.owned.sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if spec, known := a.ResultSpec(answer.ID); !known || spec.Count != 1 {
+		t.Errorf("which tasks its results are of is not kept: %d", spec.Count)
+	}
 }

@@ -98,7 +98,7 @@ func TestResultsGoAfterTheirTime(t *testing.T) {
 	r.keep(1, r.result(1, 1, "of an earlier attempt"))
 	r.keep(1, r.result(2, 5, "of nobody knows which"))
 	r.keep(2, r.result(0, 1, "other"))
-	if err := r.End(1, func(task uint32) uint32 { return []uint32{1, 2, 0}[task] }); err != nil {
+	if err := r.End(1, Shape{3, "5,7-8"}, func(task uint32) uint32 { return []uint32{1, 2, 0}[task] }); err != nil {
 		t.Fatal(err)
 	}
 	ended := r.now
@@ -111,6 +111,9 @@ func TestResultsGoAfterTheirTime(t *testing.T) {
 		}
 		if got := r.Unended(); !slices.Equal(got, []uint64{2}) {
 			t.Fatalf("not ended: %v", got)
+		}
+		if s, known := r.ShapeOf(1); !known || s != (Shape{3, "5,7-8"}) {
+			t.Fatalf("its tasks: %+v", s)
 		}
 		before, after := r.Ended(ended), r.Ended(ended.Add(time.Second))
 		if len(before) != 0 || !slices.Equal(after, []uint64{1}) {

@@ -29,6 +29,7 @@ import (
 // fakeBroker is a broker of site-1 that knows what the tests need.
 type fakeBroker struct {
 	fakeFiles
+	retired  bool            // jobs are no longer kept, and their results are
 	limits   node.UserLimits // of everybody
 	held     uint64          // of alice's tasks
 	limitsOf string          // whose were set last
@@ -138,7 +139,12 @@ func (f *fakeBroker) UserOf(num uint64) string {
 	return f.users[num]
 }
 
-func (f *fakeBroker) Job(_ context.Context, id command.JobID) (node.Job, error) { return f.find(id) }
+func (f *fakeBroker) Job(_ context.Context, id command.JobID) (node.Job, error) {
+	if f.retired {
+		return node.Job{}, fmt.Errorf("job %s: %w", id, node.ErrNotFound)
+	}
+	return f.find(id)
+}
 
 func (f *fakeBroker) Jobs(_ context.Context, q node.JobQuery) (node.JobPage, error) {
 	f.mu.Lock()

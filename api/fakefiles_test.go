@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/files/uploads"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // fakeFiles are the files of a fake broker: a real store, and results that tests say.
@@ -106,6 +107,12 @@ func (f *fakeBroker) Results(
 		out = append(out, t)
 	}
 	return out, 0, nil
+}
+
+// ResultSpec implements Broker.
+func (f *fakeBroker) ResultSpec(id command.JobID) (jobspec.Spec, bool) {
+	job, err := f.find(id)
+	return job.Spec, err == nil && f.retired
 }
 
 // OpenResult implements Broker: results are blobs of the site's own.

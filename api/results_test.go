@@ -247,6 +247,22 @@ func TestDamagedFileIsCut(t *testing.T) {
 	}
 }
 
+// TestResultsOutliveTheirJob: its files are listed and taken by their indices when nothing else is kept of it.
+func TestResultsOutliveTheirJob(t *testing.T) {
+	s, _ := newResults(t)
+	s.fake.retired = true
+	page := readAs[wire.List[wire.ResultFile]](t, s.Server, "/v1/jobs/site-1.1/files")
+	if n := len(page.Items); n != 5 || page.Items[0].Task != 17 || page.Items[n-1].Task != 41 {
+		t.Errorf("listed %+v", page.Items)
+	}
+	if w := ask(s.Server, "GET", "/v1/jobs/site-1.1/files/only?task=41", "", ""); w.Code != 200 || w.Body.String() != "one" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := ask(s.Server, "GET", "/v1/jobs/site-1.1", "", ""); w.Code != 404 {
+		t.Errorf("the job itself: %d", w.Code)
+	}
+}
+
 // TestDamagedManifest shows nothing.
 func TestDamagedManifest(t *testing.T) {
 	s, big := newResults(t)

@@ -123,6 +123,7 @@ type Broker struct {
 	estimates  *estimateKeeper
 	home       *homelogs.Puller // nil = nothing comes home
 	logTime    logTime
+	recovered  atomic.Bool   // it knows what its earlier lives have left; before, it gives other sites nothing
 	losses     atomic.Uint64 // unjust ones, see judgeLoss
 	leaseUntil atomic.Int64  // CLOCK_BOOTTIME, as last granted
 	created    time.Time
@@ -157,9 +158,6 @@ func New(cfg Config) (*Broker, error) {
 	b.compose(sealer)
 	if b.owned, err = newOwnFiles(b, sealer); err != nil {
 		return nil, fmt.Errorf("configure broker: %w", err)
-	}
-	if cfg.Files != nil {
-		b.core.LendFiles(cfg.Data.LendMax)
 	}
 	if err = b.bringHome(); err != nil {
 		return nil, fmt.Errorf("configure broker: %w", err)
@@ -250,6 +248,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	if err := b.recoverFiles(); err != nil {
 		return err
 	}
+	b.recovered.Store(true)
 	held, lost := b.core.Registration()
 	if len(held)+len(lost) > 0 {
 		b.cfg.Logger.Info().Int("adopted", len(held)).Int("lost", len(lost)).Msg("attempts of the previous run settled")

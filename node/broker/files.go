@@ -48,7 +48,7 @@ func newFileMover(b *Broker) *fileMover {
 	})
 	m.outgoing = stageout.New(stageout.Config{
 		Site: cfg.Site, Store: cfg.Files, Hold: cfg.Data.Hold, Now: time.Now, UserOf: b.UserOf, Record: m.record,
-		KeepResult: b.KeepResult,
+		KeepResult: b.KeepResult, Current: func() error { return b.Current() },
 		Wanted: func(ref command.AttemptRef) (wanted bool) {
 			cfg.Replica.View(func(s *fsm.State) { wanted = s.OutputsWanted(cfg.Site, ref) })
 			return wanted
@@ -93,7 +93,8 @@ func (m *fileMover) start(h executor.Handler, st core.StartEffect) {
 		delete(m.preparing, st.ID)
 	}()
 	order := stagein.Order{
-		ID: st.ID, Inputs: st.Inputs, OutputBytes: st.Task.Outputs.MaxBytes, Absolute: st.Task.Image != "",
+		ID: st.ID, Index: st.Index, Inputs: st.Inputs,
+		OutputBytes: st.Task.Outputs.MaxBytes, Absolute: st.Task.Image != "",
 		Tell: func(what string) { m.progress.Record(executor.Event{ID: st.ID, Doing: what}) },
 	}
 	if st.Stage {
@@ -189,8 +190,8 @@ func (b *Broker) recoverFiles() error {
 	if b.files == nil {
 		return nil
 	}
-	for id, blobs := range b.core.Inputs() {
-		b.files.stager.Repin(id, blobs)
+	for a := range b.core.WithInputs() {
+		b.files.stager.Repin(a)
 	}
 	if err := b.files.outgoing.Recover(b.cfg.Journal); err != nil {
 		return fmt.Errorf("recover from the journal: %w", err)

@@ -209,3 +209,24 @@ func TestStopWithTasksInTheMiddleOfAFetch(t *testing.T) {
 		return tasks[0].State == fsm.Queued && tasks[0].Losses == 0
 	})
 }
+
+// TestIndexDecidesWhichFileIsSent: a task that is run again alone gets the file of its index, not that of its position.
+func TestIndexDecidesWhichFileIsSent(t *testing.T) {
+	x := startTravel(t, nil)
+	var entries []files.Entry
+	for _, name := range []string{"0", "1", "2"} {
+		entries = append(entries, files.Entry{
+			Path: name, Size: 1, Hash: files.HashOf([]byte(name)), Inline: []byte(name),
+		})
+	}
+	text, err := files.EncodeManifest(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := x.a.put(t, string(text))
+	x.a.accept(t, fmt.Sprintf(`{"command":["true"],"indices":"2","inputs":[{"path":"in","each":%q}]}`, each.Hash))
+	task := x.b.handler.task(<-x.b.handler.started)
+	if len(task.Files) != 1 || string(task.Files[0].Content) != "2" {
+		t.Errorf("started with %+v", task.Files)
+	}
+}

@@ -1,7 +1,10 @@
 package broker
 
 import (
+	"context"
+
 	"github.com/cloudshare/cloudshare/node/broker/homelogs"
+	"github.com/cloudshare/cloudshare/node/coord/asklogs"
 )
 
 // bringHome makes what brings home the outputs of own tasks that ran elsewhere.
@@ -14,6 +17,15 @@ func (b *Broker) bringHome() (err error) {
 		Current: b.registrar.current, Full: b.disk.Full, Logger: b.cfg.Logger,
 	})
 	return err
+}
+
+// GiveOutput opens what an attempt of a job of the site from has written here, for that site's broker, or says why not.
+// Its streams end when the attempt has.
+func (b *Broker) GiveOutput(ctx context.Context, from string, r asklogs.Ref) (asklogs.Output, asklogs.Refusal) {
+	if !b.recovered.Load() { // "it is not there" would be believed
+		return asklogs.Output{}, asklogs.Unreadable
+	}
+	return b.Reader.GiveOutput(ctx, from, r)
 }
 
 // HomeLogs tells what was brought home since the start; zero if nothing is.

@@ -17,8 +17,11 @@ import (
 // transfer.Server.
 func (b *Broker) GiveFile(ctx context.Context, from string, q transfer.Request) (transfer.Source, transfer.Refusal) {
 	k := b.owned
-	if k == nil {
+	switch {
+	case k == nil:
 		return nil, transfer.NotHere
+	case !b.recovered.Load(): // "it is not here" would be believed for good
+		return nil, transfer.Behind
 	}
 	give := k.outgoing
 	if q.What == transfer.Input {

@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // wordsOfStore wraps an error of the store by which the API answers.
@@ -123,6 +124,24 @@ func (b *Broker) Results(ctx context.Context, id command.JobID, from uint32, mos
 			b.cfg.Data.KeepResults, node.ErrResultsGone)
 	}
 	return nil, 0, nil
+}
+
+// ResultSpec returns of a job of this site that is no longer kept, and whose results are, which tasks it has had.
+func (b *Broker) ResultSpec(id command.JobID) (spec jobspec.Spec, known bool) {
+	if b.owned == nil || id.Site != b.cfg.Site {
+		return spec, false
+	}
+	shape, known := b.owned.results.ShapeOf(id.Num)
+	if !known {
+		return spec, false
+	}
+	spec.Count = shape.Count
+	if shape.Indices == "" {
+		return spec, true
+	}
+	var err error
+	spec.Indices, err = jobspec.ParseIndices(shape.Indices)
+	return spec, err == nil
 }
 
 // OpenResult opens a blob that a result of a job names: its manifest, or a file in it. Errors: node.ErrNotFound,

@@ -71,12 +71,29 @@ func (k *ownFiles) start() {
 	})
 }
 
-// KeepResult keeps what a task of this site's own job has left here, in the store. It is durable when it returns.
+// KeepResult keeps what a task of this site's own job has left here, in the store. It is durable when it returns. What
+// does not count is not kept: another attempt may have ended while this one's files were copied.
 func (b *Broker) KeepResult(num uint64, r node.TaskResult) error {
-	if b.owned == nil {
+	switch {
+	case b.owned == nil:
 		return node.ErrNoFiles
+	case b.owned.overtaken(num, &r):
+		return nil
 	}
 	return b.owned.results.Keep(num, r)
+}
+
+// overtaken reports whether, by the state, another attempt of a task counts.
+func (k *ownFiles) overtaken(num uint64, r *node.TaskResult) (yes bool) {
+	k.b.cfg.Replica.View(func(s *fsm.State) {
+		tasks, _ := s.Tasks(command.JobID{Site: k.b.cfg.Site, Num: num}, r.Task, 1)
+		if len(tasks) == 0 || tasks[0].Index != r.Task {
+			return
+		}
+		v := &tasks[0]
+		yes = (v.Delivering || v.State.Ended()) && v.Attempt > 0 && v.Attempt != r.Attempt
+	})
+	return yes
 }
 
 // wanted says what a job of this site wants of its outputs.

@@ -249,6 +249,10 @@ func TestInputsAreGivenToWhoRunsThem(t *testing.T) {
 	if got := ask("site-2", ref, in, 0); got != transfer.Granted {
 		t.Errorf("a job that is not kept yet: %s", got)
 	}
+	a.recovered.Store(false)
+	if got := ask("site-2", ref, in, 0); got != transfer.Behind {
+		t.Errorf("a broker that has not read its journal yet: %s", got)
+	}
 	a.stop(t)
 	a.start(t)
 	if got := ask("site-2", ref, in, 0); got != transfer.Granted {
@@ -371,5 +375,39 @@ func TestDeliveriesEndTasks(t *testing.T) {
 		if job, err := a.Job(t.Context(), answer.ID); err != nil || job.State != want.String() {
 			t.Errorf("outputs %s: %s (%s), want %s; %v", outputs, job.State, job.Reason, want, err)
 		}
+	}
+}
+
+// TestOvertakenResultIsNotKept: what an attempt at home has left is not taken for that of the attempt which counts,
+// however late its files are copied.
+func TestOvertakenResultIsNotKept(t *testing.T) {
+	sites := startSitesWithFiles(t, 1, 1)
+	a, b := sites[0], sites[1]
+	answer := a.trySubmit(t, `{"command":["true"],"sites":{"only":["site-2"]},"outputs":{"optional":["out"]}}`, "")
+	if answer.Err != nil {
+		t.Fatal(answer.Err)
+	}
+	b.handler.end(<-b.handler.started, executor.Result{Started: time.Now(), Run: time.Second})
+	a.await(t, func(s *fsm.State) bool {
+		v, ok := s.Job(answer.ID)
+		return ok && v.State.Ended()
+	})
+	counts, _, err := a.Results(t.Context(), answer.ID, 0, 10)
+	if err != nil || len(counts) != 1 {
+		t.Fatalf("%+v, %v", counts, err)
+	}
+	late := counts[0]
+	late.Attempt++
+	if err = a.KeepResult(answer.ID.Num, late); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := a.Results(t.Context(), answer.ID, 0, 10); err != nil || got[0] != counts[0] {
+		t.Errorf("%+v is kept, %v", got, err)
+	}
+	if err = a.owned.sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if spec, known := a.ResultSpec(answer.ID); !known || spec.Count != 1 {
+		t.Errorf("which tasks its results are of is not kept: %d", spec.Count)
 	}
 }

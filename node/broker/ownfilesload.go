@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/broker/results"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/core/own"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -123,7 +124,7 @@ func (k *ownFiles) sweep() error {
 			return err
 		}
 		for _, num := range ended {
-			if err := k.results.End(num, k.counting(num)); err != nil {
+			if err := k.results.End(num, k.shapeOf(num), k.counting(num)); err != nil {
 				return err
 			}
 		}
@@ -174,6 +175,15 @@ func (k *ownFiles) ended(nums []uint64) (ended []uint64, err error) {
 		}
 	})
 	return ended, nil
+}
+
+// shapeOf returns the shape of a job that has just ended, zero if nobody knows it any more.
+func (k *ownFiles) shapeOf(num uint64) results.Shape {
+	job, err := k.b.Job(k.ctx, command.JobID{Site: k.b.cfg.Site, Num: num})
+	if err != nil {
+		return results.Shape{}
+	}
+	return results.Shape{Count: job.Spec.Count, Indices: job.Spec.Indices.String()}
 }
 
 // counting says which attempts of a job's tasks count, 0 where nobody knows any more.

@@ -286,11 +286,11 @@ func (c *Core) Own() *own.Jobs { return &c.own }
 // Whose returns whose the jobs of this site are; others than the core only ask, and may do so concurrently.
 func (c *Core) Whose() *whose.Book { return c.whose }
 
-// Inputs yields the attempts here that have files, and by which blobs.
-func (c *Core) Inputs() iter.Seq2[executor.ID, []attempts.InputBlob] {
-	return func(yield func(executor.ID, []attempts.InputBlob) bool) {
-		for id, a := range c.attempts.All() {
-			if len(a.Inputs) > 0 && !yield(id, a.Inputs) {
+// WithInputs yields the attempts here that have files.
+func (c *Core) WithInputs() iter.Seq[*attempts.Record] {
+	return func(yield func(*attempts.Record) bool) {
+		for _, a := range c.attempts.All() {
+			if len(a.Inputs) > 0 && !yield(&a.Record) {
 				return
 			}
 		}

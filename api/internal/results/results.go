@@ -4,6 +4,7 @@ package results
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -19,6 +20,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Broker is what results need of the broker that they stand before.
@@ -26,7 +28,8 @@ type Broker interface {
 	Job(ctx context.Context, id command.JobID) (node.Job, error)
 	// Results are those of a job that who asks may see all of.
 	Results(ctx context.Context, id command.JobID, from uint32, most int) ([]node.TaskResult, uint32, error)
-	// OpenResult is called behind Results alone, which knows who asks.
+	// ResultSpec and OpenResult are called behind Results alone, which knows who asks.
+	ResultSpec(id command.JobID) (spec jobspec.Spec, known bool)
 	OpenResult(id command.JobID, h files.Hash) (node.BlobReader, error)
 }
 
@@ -91,7 +94,11 @@ func (s *Results) ask(r *http.Request, param func(string) string) (a asked, err 
 	if _, _, err = s.Broker.Results(r.Context(), id, 0, 1); err != nil {
 		return a, err
 	}
-	if a.job, err = s.Broker.Job(r.Context(), id); err != nil {
+	a.job, err = s.Broker.Job(r.Context(), id)
+	if spec, known := s.Broker.ResultSpec(id); known && errors.Is(err, node.ErrNotFound) { // it has ended long ago
+		a.job, err = node.Job{ID: id, Spec: spec}, nil
+	}
+	if err != nil {
 		return a, err
 	}
 	if !r.URL.Query().Has("task") {

@@ -7,6 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Files keeps the files of this site's jobs. A user is "" for the site itself; users' bytes are apart: who knows a hash
@@ -23,6 +24,9 @@ type Files interface {
 	// Results returns what tasks of a job of this site have left, by task from a position on, so many at most, and
 	// the position to go on with, 0: there are no more. Errors: node.ErrNotFound, and those of jobs.
 	Results(ctx context.Context, id command.JobID, from uint32, most int) ([]node.TaskResult, uint32, error)
+	// ResultSpec returns of a job that is no longer kept, and whose results are, which tasks it has had: count and
+	// indices.
+	ResultSpec(id command.JobID) (spec jobspec.Spec, known bool)
 	// OpenResult opens a blob that a result of that job names: its manifest, or a file in it.
 	OpenResult(id command.JobID, h files.Hash) (node.BlobReader, error)
 	// FilesUse returns what the spaces have; nil: this broker keeps no files.

@@ -74,6 +74,11 @@ func (l *Loop) fetch(ctx context.Context, site string, batch []*delivery) {
 	l.reached(site, r.away == nil)
 	r.giveUp()
 	r.tell()
+	for _, d := range batch {
+		if d.ctx.Err() != nil { // it was dropped, and may have been pinned since
+			l.cfg.Store.Unpin(d.pin())
+		}
+	}
 }
 
 // begin returns a delivery to be fetched, nil: what becomes of it is known already.

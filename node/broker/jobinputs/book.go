@@ -44,11 +44,19 @@ func NewBook(s *store.Store) *Book {
 }
 
 // Keep pins the files of a job until Release. A job that is kept already stays as it is.
-func (b *Book) Keep(num uint64, f *Found) {
+func (b *Book) Keep(num uint64, f *Found) { b.keep(num, f) }
+
+// keep is Keep. It does nothing and returns false if a directory of which f has the name alone is not kept any more.
+func (b *Book) keep(num uint64, f *Found) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.jobs[num] != nil || len(f.direct) == 0 {
-		return
+		return true
+	}
+	for _, l := range f.trees {
+		if l.kept && b.trees[l.tree] == nil {
+			return false
+		}
 	}
 	j := &job{user: f.user, direct: f.direct}
 	b.store.Pin(pinOf(num), refsOf(f.user, f.direct)...)
@@ -57,6 +65,7 @@ func (b *Book) Keep(num uint64, f *Found) {
 		j.trees = append(j.trees, l.tree)
 	}
 	b.jobs[num] = j
+	return true
 }
 
 // share pins a directory's files for one job more. REQUIRES: b.mu held.
@@ -78,15 +87,26 @@ func (b *Book) share(l *listing) {
 
 // Recall is Keep for a job of before the start. What it names and is not there, or cannot be read, is an error; the
 // rest is kept.
-func (b *Book) Recall(num uint64, user string, inputs []jobspec.Input) (err error) {
-	f := &Found{user: user}
+func (b *Book) Recall(num uint64, user string, inputs []jobspec.Input) error {
+	f, err := b.find(user, inputs, true)
+	if !b.keep(num, f) { // a directory has gone with another job meanwhile
+		f, err = b.find(user, inputs, false)
+		b.keep(num, f)
+	}
+	return err
+}
+
+// find returns what inputs name: of directories that are kept already the name alone, if that will do.
+func (b *Book) find(user string, inputs []jobspec.Input, names bool) (f *Found, err error) {
+	f = &Found{user: user}
 	for i := range inputs {
 		in := &inputs[i]
 		if in.Blob.Hash == (files.Hash{}) {
 			continue
 		}
 		f.direct = append(f.direct, in.Blob.Hash)
-		if in.From != jobspec.FromDirectory && in.From != jobspec.FromEach || b.knows(tree{user, in.Blob.Hash}, f) {
+		if in.From != jobspec.FromDirectory && in.From != jobspec.FromEach ||
+			names && b.knows(tree{user, in.Blob.Hash}, f) {
 			continue
 		}
 		l, cause := read(b.store, tree{user, in.Blob.Hash}, files.MaxEntries)
@@ -96,8 +116,7 @@ func (b *Book) Recall(num uint64, user string, inputs []jobspec.Input) (err erro
 		}
 		f.trees = append(f.trees, l)
 	}
-	b.Keep(num, f)
-	return err
+	return f, err
 }
 
 // knows adds a directory that is kept already to what was found.
@@ -107,7 +126,7 @@ func (b *Book) knows(t tree, f *Found) bool {
 	if b.trees[t] == nil {
 		return false
 	}
-	f.trees = append(f.trees, &listing{tree: t}) // of which only the name counts: jobs end by this goroutine alone
+	f.trees = append(f.trees, &listing{tree: t, kept: true})
 	return true
 }
 

@@ -84,6 +84,26 @@ func TestRecalledAtAStart(t *testing.T) {
 	}
 }
 
+// TestDirectoryGoesWithAnotherJob: a directory that a job shares with one that ends at that very moment is read again,
+// and not kept without its files.
+func TestDirectoryGoesWithAnotherJob(t *testing.T) {
+	r := newRig(t)
+	inputs := []jobspec.Input{folder("d", r.manifest("", "a", "b"))}
+	if err := r.Recall(1, "", inputs); err != nil {
+		t.Fatal(err)
+	}
+	f, err := r.find("", inputs, true)
+	if r.Release(1); err != nil || r.keep(2, f) {
+		t.Fatalf("kept by its name alone, %v", err)
+	}
+	if err = r.Recall(2, "", inputs); err != nil {
+		t.Fatal(err)
+	}
+	if _, yes := r.Names(2, files.HashOf([]byte(big("a")))); !yes {
+		t.Error("its files are not named")
+	}
+}
+
 // TestBookAgainstModel: whatever comes and ends in whatever order, what live jobs name stays, and the rest goes.
 func TestBookAgainstModel(t *testing.T) {
 	r := newRig(t)

@@ -19,6 +19,7 @@ type tree struct {
 // listing is what a manifest names.
 type listing struct {
 	tree
+	kept  bool     // by the book, and nothing else is known here
 	size  int64    // bytes of the manifest itself
 	paths []string // of all its files, in its order
 	// blobs are those that do not stand in the manifest, each once, and firsts where in paths they come first.

@@ -51,6 +51,9 @@ type Book struct {
 // job is one with results.
 type job struct {
 	header
+	// recorded: its header is in the journal.
+	recorded bool
+
 	tasks []node.TaskResult  // by task. Invariant: one of each
 	blobs map[files.Hash]int // that its results name, by how many of them; of those of before the start, behind Load
 }
@@ -90,10 +93,36 @@ func (b *Book) KeepAll(list []Result) error {
 		}
 		writes = append(writes, w...)
 	}
-	if err := b.commit(writes); err != nil {
+	err := b.commit(writes)
+	b.settle(list, err == nil)
+	if err != nil {
 		return err
 	}
 	return errors.Join(errs...)
+}
+
+// settle notes that results are durable, or takes back what is not: else it would be told to be here.
+func (b *Book) settle(list []Result, durable bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range list {
+		r := &list[i]
+		j := b.jobs[r.Num]
+		if j == nil {
+			continue
+		}
+		if durable {
+			j.recorded = true
+			continue
+		}
+		if at, found := j.find(r.Task); found && j.tasks[at] == r.TaskResult {
+			b.unpin(r.Num, j, &r.TaskResult)
+			j.tasks = slices.Delete(j.tasks, at, at+1)
+		}
+		if len(j.tasks) == 0 && !j.recorded {
+			delete(b.jobs, r.Num)
+		}
+	}
 }
 
 // keep pins a result and notes it in memory: who reads the book now reads what is in the store.
@@ -103,6 +132,8 @@ func (b *Book) keep(r *Result) ([]record.Write, error) {
 	j, writes := b.jobs[r.Num], []record.Write(nil)
 	if j == nil {
 		j = &job{header: header{User: b.userOf(r.Num)}, blobs: map[files.Hash]int{}}
+	}
+	if !j.recorded { // an earlier write of it may fail, or be under way
 		writes = append(writes, record.PutRecord(record.BucketResults, record.Number(r.Num), j.header))
 	}
 	at, again := j.find(r.Task)

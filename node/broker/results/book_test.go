@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,7 +98,7 @@ func TestResultsGoAfterTheirTime(t *testing.T) {
 	r.keep(1, r.result(1, 1, "of an earlier attempt"))
 	r.keep(1, r.result(2, 5, "of nobody knows which"))
 	r.keep(2, r.result(0, 1, "other"))
-	if err := r.End(1, func(task uint32) uint32 { return []uint32{1, 2, 0}[task] }); err != nil {
+	if err := r.End(1, Shape{3, "5,7-8"}, func(task uint32) uint32 { return []uint32{1, 2, 0}[task] }); err != nil {
 		t.Fatal(err)
 	}
 	ended := r.now
@@ -110,6 +111,9 @@ func TestResultsGoAfterTheirTime(t *testing.T) {
 		}
 		if got := r.Unended(); !slices.Equal(got, []uint64{2}) {
 			t.Fatalf("not ended: %v", got)
+		}
+		if s, known := r.ShapeOf(1); !known || s != (Shape{3, "5,7-8"}) {
+			t.Fatalf("its tasks: %+v", s)
 		}
 		before, after := r.Ended(ended), r.Ended(ended.Add(time.Second))
 		if len(before) != 0 || !slices.Equal(after, []uint64{1}) {
@@ -162,6 +166,34 @@ func (j *countingJournal) Commit(w []record.Write) error {
 	j.syncs++
 	j.mu.Unlock()
 	return j.Journal.Commit(w)
+}
+
+// failingJournal fails as often as it says.
+type failingJournal struct {
+	*record.Journal
+	fails int
+}
+
+func (j *failingJournal) Commit(w []record.Write) error {
+	if j.fails--; j.fails >= 0 {
+		return syscall.ENOSPC
+	}
+	return j.Journal.Commit(w)
+}
+
+// TestOnlyWhatIsDurableIsKept: what the journal did not take is not said to be here, and the next result of its job can
+// be read again.
+func TestOnlyWhatIsDurableIsKept(t *testing.T) {
+	r := newRig(t)
+	r.Book.journal = &failingJournal{r.journal, 1}
+	first, second := r.result(0, 1, "first"), r.result(1, 1, "second")
+	if err := r.Keep(1, first); !errors.Is(err, syscall.ENOSPC) || r.Has(1, first) {
+		t.Errorf("on a full disk: %v, kept: %t", err, r.Has(1, first))
+	}
+	r.keep(1, second)
+	if broken := r.restart(); broken != 0 || !r.Has(1, second) || r.Has(1, first) {
+		t.Errorf("kept %+v, %d of it broken", r.list(1), broken)
+	}
 }
 
 // TestResultsShareSyncs: those that come while a sync is under way share the next one.

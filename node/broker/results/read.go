@@ -25,6 +25,16 @@ func (b *Book) List(num uint64, from uint32, most int) (list []node.TaskResult, 
 	return slices.Clone(j.tasks[at:end]), next, true
 }
 
+// ShapeOf returns the shape of a job with results that has ended, if it is known.
+func (b *Book) ShapeOf(num uint64) (s Shape, known bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if j := b.jobs[num]; j != nil {
+		s = j.Shape
+	}
+	return s, s != Shape{}
+}
+
 // Has reports whether exactly that is kept of a task.
 func (b *Book) Has(num uint64, r node.TaskResult) bool {
 	b.mu.RLock()

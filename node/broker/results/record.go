@@ -16,6 +16,15 @@ type header struct {
 	User string `json:"user,omitempty"`
 	// EndedMs is when this broker saw that the job has ended, in unix milliseconds; 0: it has not.
 	EndedMs int64 `json:"ended_ms,omitempty"`
+	// Shape is known once it has ended.
+	Shape
+}
+
+// Shape says which indices the tasks of a job have: results outlive what else is known of their job. The zero value is
+// that nobody knows.
+type Shape struct {
+	Count   uint32 `json:"count,omitempty"`
+	Indices string `json:"indices,omitempty"` // as a spec has them, "" = those from 0 on
 }
 
 var errRecord = errors.New("a record of results is damaged")
@@ -50,7 +59,7 @@ func (b *Book) recover() error {
 			if err := json.Unmarshal(value, &h); err != nil {
 				return errRecord
 			}
-			b.jobs[record.DecodeNumber(key)] = &job{header: h, blobs: map[files.Hash]int{}}
+			b.jobs[record.DecodeNumber(key)] = &job{header: h, recorded: true, blobs: map[files.Hash]int{}}
 			return nil
 		case 12:
 			num, task := record.DecodeNumber(key[:8]), binary.BigEndian.Uint32(key[8:])

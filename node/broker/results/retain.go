@@ -32,9 +32,9 @@ func (b *Book) numbers(which func(*job) bool) (nums []uint64) {
 	return nums
 }
 
-// End notes that a job has ended now. counts says which attempt of a task counts, 0: nobody knows; what another one has
-// left goes.
-func (b *Book) End(num uint64, counts func(task uint32) (attempt uint32)) error {
+// End notes that a job of a shape has ended now. counts says which attempt of a task counts, 0: nobody knows; what
+// another one has left goes.
+func (b *Book) End(num uint64, s Shape, counts func(task uint32) (attempt uint32)) error {
 	<-b.loaded
 	b.mu.Lock()
 	j := b.jobs[num]
@@ -42,7 +42,7 @@ func (b *Book) End(num uint64, counts func(task uint32) (attempt uint32)) error 
 		b.mu.Unlock()
 		return nil
 	}
-	j.EndedMs = b.now().UnixMilli()
+	j.EndedMs, j.Shape = b.now().UnixMilli(), s
 	writes := []record.Write{record.PutRecord(record.BucketResults, record.Number(num), j.header)}
 	j.tasks = slices.DeleteFunc(j.tasks, func(r node.TaskResult) bool {
 		if a := counts(r.Task); a == 0 || a == r.Attempt {

@@ -176,7 +176,7 @@ func (o *ownerRig) manifest(t *testing.T, contents map[string][]byte, order ...s
 }
 
 func order(task uint32, in ...jobspec.Input) Order {
-	return Order{ID: executor.ID{Job: "a.7", Task: task, Attempt: 1, Token: 9}, Inputs: in}
+	return Order{ID: executor.ID{Job: "a.7", Task: task, Attempt: 1, Token: 9}, Index: task, Inputs: in}
 }
 
 func file(path string, b files.Blob) jobspec.Input { return jobspec.Input{Path: path, Blob: b} }

@@ -88,6 +88,32 @@ func TestFilesComeAsTheyAreNamed(t *testing.T) {
 	}
 }
 
+// TestIndexDecidesWhichFile: a task that is run again beside fewer others than before, and so has another position,
+// gets the same one of each file; that is pinned again at a start.
+func TestIndexDecidesWhichFile(t *testing.T) {
+	r := newRig(t)
+	third := large(100_000, 2)
+	each := r.owner.manifest(t, map[string][]byte{"1": large(100_000, 1), "2": nil, "3": third}, "1", "2", "3")
+	o := order(0, jobspec.Input{Path: "in", From: jobspec.FromEach, Blob: each})
+	o.Index = 2
+	if _, err := r.Fetch(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.handed(o); got["in"] != string(third) {
+		t.Errorf("the task of index 2 gets %d bytes of another file", len(got["in"]))
+	}
+	if err := r.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.limit.Max = 200_000
+	r.open()
+	r.Repin(&attempts.Record{ID: o.ID, Index: 2, Inputs: []attempts.InputBlob{{Blob: each, From: jobspec.FromEach}}})
+	other := order(1, file("y", r.owner.has(large(150_000, 3))))
+	if _, err := r.Fetch(t.Context(), other); faultOf(t, err) != inputs.NoRoom {
+		t.Errorf("its file makes room: %v", err)
+	}
+}
+
 // TestTasksShareWhatTheyFetch: many attempts of one job at a time have each file come once, and an attempt that ends in
 // the middle takes nothing from the others.
 func TestTasksShareWhatTheyFetch(t *testing.T) {
@@ -177,7 +203,7 @@ func TestHostileOwners(t *testing.T) {
 		"no file for the task": {func(r *rig) jobspec.Input {
 			m := r.owner.manifest(r.T, map[string][]byte{"a": small}, "a")
 			return jobspec.Input{Path: "x", From: jobspec.FromEach, Blob: m}
-		}, inputs.Broken, "no file for the task at position 3"},
+		}, inputs.Broken, "no file for the task of index 3"},
 		"more than is lent": {func(*rig) jobspec.Input {
 			return file("x", files.Blob{Hash: files.Hash{1}, Size: 1<<26 + 1})
 		}, inputs.Unfit, "67.1 MB, which is what this site takes of others"},
@@ -295,7 +321,7 @@ func TestFetchIsResumed(t *testing.T) {
 	}
 	r.limit.Max = blob.Size + 8192
 	r.open()
-	r.Repin(o.ID, []attempts.InputBlob{{Blob: blob}})
+	r.Repin(&attempts.Record{ID: o.ID, Inputs: []attempts.InputBlob{{Blob: blob}}})
 	other := r.owner.has(large(2*files.PieceBytes, 2))
 	if _, err := r.Fetch(t.Context(), order(1, file("y", other))); faultOf(t, err) != inputs.NoRoom {
 		t.Errorf("a pinned blob makes room: %v", err)

@@ -73,7 +73,9 @@ func New(cfg Config) *Stager {
 
 // Order names an attempt and what it needs.
 type Order struct {
-	ID     executor.ID
+	ID executor.ID
+	// Index is the task's for its user, which says which one of each file it gets.
+	Index  uint32
 	Inputs []jobspec.Input
 	// OutputBytes are reserved for what it leaves.
 	OutputBytes int64

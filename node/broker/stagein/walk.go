@@ -55,15 +55,15 @@ func (s *Stager) walk(ctx context.Context, at store.Place, o *Order, b bounds, f
 		return f(x)
 	}
 	for i := range o.Inputs {
-		if err := s.walkInput(at, &o.Inputs[i], o.ID.Task, count); err != nil {
+		if err := s.walkInput(at, &o.Inputs[i], o.Index, count); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// walkInput calls f for each file of an input for the task at a position.
-func (s *Stager) walkInput(at store.Place, in *jobspec.Input, position uint32, f func(found) error) error {
+// walkInput calls f for each file of an input for the task of an index.
+func (s *Stager) walkInput(at store.Place, in *jobspec.Input, index uint32, f func(found) error) error {
 	switch in.From {
 	case jobspec.FromContent:
 		return f(found{path: in.Path, content: in.Content, inline: true, executable: in.Executable})
@@ -78,7 +78,7 @@ func (s *Stager) walkInput(at store.Place, in *jobspec.Input, position uint32, f
 	case jobspec.FromEach:
 		var own *found
 		err := s.walkManifest(at, in, func(i uint32, e files.Entry) error {
-			if i == position {
+			if i == index {
 				x := foundOf(&e)
 				x.path, own = in.Path, &x
 			}
@@ -88,7 +88,7 @@ func (s *Stager) walkInput(at store.Place, in *jobspec.Input, position uint32, f
 		case err != nil:
 			return err
 		case own == nil:
-			return fault(inputs.Broken, "input %q has no file for the task at position %d", in.Path, position)
+			return fault(inputs.Broken, "input %q has no file for the task of index %d", in.Path, index)
 		}
 		return f(*own)
 	}

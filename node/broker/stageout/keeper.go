@@ -31,6 +31,9 @@ type Config struct {
 	// that became false for one last.
 	Wanted func(ref command.AttemptRef) bool
 	Change func() uint64
+	// Current returns nil once the state is as new as the federation's: before, it may not know of an attempt yet whose
+	// outputs are wanted.
+	Current func() error
 	// KeepResult keeps the result of a task of this site's own job, durably when it returns; nil = nobody does.
 	KeepResult func(num uint64, r node.TaskResult) error
 }
@@ -149,6 +152,9 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // Sweep removes what the state does not want any more; with aged also what was kept for long enough.
 func (k *Keeper) Sweep(ctx context.Context, aged bool) {
+	if k.cfg.Current() != nil {
+		return
+	}
 	change := k.cfg.Change()
 	k.mu.Lock()
 	changed := k.seen == 0 || k.seen != change

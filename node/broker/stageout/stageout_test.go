@@ -65,6 +65,7 @@ type rig struct {
 	quota   int64
 	wanted  map[command.AttemptRef]bool
 	change  uint64
+	behind  error
 	results []node.TaskResult
 	pauses  []time.Duration
 }
@@ -97,10 +98,11 @@ func (r *rig) openStore(dir string) {
 func (r *rig) reopen() {
 	r.Keeper = New(Config{
 		Site: "b", Store: r.store, Hold: 7 * 24 * time.Hour, Now: func() time.Time { return r.now },
-		UserOf: func(uint64) string { return "alice" },
-		Record: func(_ context.Context, w []record.Write) error { return r.journal.Commit(w) },
-		Wanted: func(ref command.AttemptRef) bool { return r.wanted[ref] },
-		Change: func() uint64 { return r.change },
+		UserOf:  func(uint64) string { return "alice" },
+		Record:  func(_ context.Context, w []record.Write) error { return r.journal.Commit(w) },
+		Wanted:  func(ref command.AttemptRef) bool { return r.wanted[ref] },
+		Change:  func() uint64 { return r.change },
+		Current: func() error { return r.behind },
 		KeepResult: func(_ uint64, x node.TaskResult) error {
 			r.results = append(r.results, x)
 			return nil
@@ -266,6 +268,21 @@ func TestUnwantedIsRemoved(t *testing.T) {
 		if _, _, err := r.store.Collect(); err != nil || r.store.Usage(store.Outgoing).Blobs != 0 {
 			t.Errorf("%d blobs are left", u.Blobs)
 		}
+	}
+}
+
+// TestOutputsOutlastAStart: a broker that has just begun has a state that may not know of the attempt yet.
+func TestOutputsOutlastAStart(t *testing.T) {
+	r := newRig(t)
+	o := ended("a.7", 0)
+	out := r.collect(results(), o)
+	r.reopen()
+	r.wanted[refTo(t, o)], r.behind = false, node.ErrNotReady
+	r.Sweep(t.Context(), true)
+	r.wanted[refTo(t, o)], r.behind = true, nil
+	r.Sweep(t.Context(), true)
+	if _, refusal := r.get("a", o, transfer.Manifest, out.Output.Manifest); refusal != transfer.Granted {
+		t.Errorf("what is wanted by the state of now: %d", refusal)
 	}
 }
 

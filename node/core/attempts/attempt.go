@@ -25,6 +25,7 @@ type Record struct {
 	StagedMs int64 `json:"staged_ms,omitempty"`
 	// Inputs are the blobs by which it has files; those that manifests name are not among them.
 	Inputs  []InputBlob `json:"inputs,omitempty"`
+	Index   uint32      `json:"index,omitempty"`    // of its task, by which it has one of each file; 0 without Inputs
 	InBytes int64       `json:"in_bytes,omitempty"` // of all its files
 	// Outputs are those that are collected at its end.
 	Outputs executor.Outputs `json:"outputs,omitzero"`

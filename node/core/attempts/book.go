@@ -83,6 +83,9 @@ func (b *Book) Start(rec Record, st turn.StartEffect, err error, fx *turn.Effect
 	handler := b.machines.HandlerOf(rec.Machine)
 	st.Handler = handler
 	rec.Inputs, rec.Outputs = inputBlobs(st.Inputs), st.Task.Outputs
+	if len(rec.Inputs) > 0 {
+		rec.Index = st.Index
+	}
 	if err == nil && b.IsStaged(&st) {
 		rec.Staging, st.Stage = true, true
 	}

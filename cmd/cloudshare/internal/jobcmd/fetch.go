@@ -2,7 +2,9 @@ package jobcmd
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/http"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -55,20 +57,36 @@ func fetchFiles(ctx context.Context, a *cli.App, p fetch.Plan, task *uint32) err
 		return err
 	}
 	defer c.Close()
-	job, err := c.Job(ctx, p.Job)
-	if err != nil {
-		return err
+	job, unknown := c.Job(ctx, p.Job)
+	if unknown != nil && !isNotFound(unknown) {
+		return unknown
 	}
-	p.ByTask = task == nil && job.Spec.Count > 1
-	list, outcome, err := fetchTo(ctx, a, c, p, task)
-	if err != nil {
+	f := fetch.New(c, newTransferBar(a))
+	list, err := f.List(ctx, p.Job, task)
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(list) == 0 {
+	case len(list) == 0 && unknown != nil:
+		return unknown
+	case len(list) == 0:
 		return cli.WithExit(cli.ExitNotFound, noFiles(job))
+	}
+	tasks := job.Spec.Count
+	for i := range list { // files outlive what else is known of their job
+		tasks = max(tasks, list[i].Task+1)
+	}
+	p.ByTask = task == nil && tasks > 1
+	outcome, err := f.Save(ctx, list, p)
+	if err != nil {
+		return err
 	}
 	a.Note("%s", fetched(outcome))
 	return a.Show(wire.List[fetch.File]{Items: list}, func(io.Writer) {})
+}
+
+func isNotFound(err error) bool {
+	var problem *client.Problem
+	return errors.As(err, &problem) && problem.Status == http.StatusNotFound
 }
 
 // fetchTo lists a job's files and fetches them.

@@ -282,7 +282,7 @@ func TestResultsAreTheUsersOwn(t *testing.T) {
 	u.refused("a job of another site's", u.as("operator", "GET", "/v1/jobs/site-2.1/files", ""), 403, "not-owner")
 }
 
-// TestListIsReadOnceForManyFiles: a user fetched 20,000 small files of one task at 110 a second, since each request read
+// TestListIsReadOnceForManyFiles: 20,000 small files of one task were fetched at 110 a second, since each request read
 // the whole list of them.
 func TestListIsReadOnceForManyFiles(t *testing.T) {
 	s, _ := newResults(t)

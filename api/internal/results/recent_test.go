@@ -1,12 +1,17 @@
 package results
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/files/store"
 )
 
 // TestRecentIsBounded in number, bytes and time.
@@ -36,4 +41,16 @@ func TestRecentIsBounded(t *testing.T) {
 			t.Errorf("%d kept with %d bytes after %s", len(c.list), c.bytes, keepRecent)
 		}
 	})
+}
+
+// TestGoneIsSaidOnce: a lost file was told as "results gone: … results gone: …".
+func TestGoneIsSaidOnce(t *testing.T) {
+	id := command.JobID{Site: "a", Num: 1}
+	said := fmt.Errorf("a file of it is lost: %w: %w", node.ErrResultsGone, store.ErrDamaged)
+	for _, err := range []error{said, store.ErrDamaged} {
+		err = gone(id, err)
+		if !errors.Is(err, node.ErrResultsGone) || strings.Count(err.Error(), node.ErrResultsGone.Error()) != 1 {
+			t.Error(err)
+		}
+	}
 }

@@ -4,6 +4,7 @@ package results
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -234,7 +235,7 @@ func (s *Results) open(id command.JobID, e files.Entry) (node.BlobReader, error)
 
 // gone says of a blob that a result names, and that is not there, that its job's results are gone.
 func gone(id command.JobID, err error) error {
-	if err == nil || !lost(err) {
+	if err == nil || !lost(err) || errors.Is(err, node.ErrResultsGone) { // the last: it is said already
 		return err
 	}
 	return fmt.Errorf("results of job %s: %w: %w", id, node.ErrResultsGone, err)

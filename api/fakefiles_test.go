@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type fakeFiles struct {
 	store   *store.Store // nil: it keeps none
 	own     int64        // bytes that users' blobs may take
 	results map[command.JobID][]node.TaskResult
+	opened  atomic.Int64 // how often OpenResult was asked
 }
 
 // keepFiles has the broker keep files in a folder, and returns where unfinished uploads are.
@@ -117,6 +119,7 @@ func (f *fakeBroker) ResultSpec(id command.JobID) (jobspec.Spec, bool) {
 
 // OpenResult implements Broker: results are blobs of the site's own.
 func (f *fakeFiles) OpenResult(_ command.JobID, h files.Hash) (node.BlobReader, error) {
+	f.opened.Add(1)
 	return f.OpenBlob("", h)
 }
 

@@ -297,3 +297,33 @@ func TestResultsAreTheUsersOwn(t *testing.T) {
 	u.fake.others = map[string]string{"site-2": "127.0.0.1:1"}
 	u.refused("a job of another site's", u.as("operator", "GET", "/v1/jobs/site-2.1/files", ""), 403, "not-owner")
 }
+
+// TestListIsReadOnceForManyFiles: 20,000 small files of one task were fetched at 110 a second, since each request read
+// the whole list of them.
+func TestListIsReadOnceForManyFiles(t *testing.T) {
+	s, _ := newResults(t)
+	many := map[string]string{}
+	for i := range 300 {
+		many[fmt.Sprintf("f%d", i)] = fmt.Sprint(i)
+	}
+	id := command.JobID{Site: "site-1", Num: 2}
+	s.fake.results[id] = nil
+	s.fake.leave(t, "site-1.2", 0, many)
+	before := s.fake.opened.Load()
+	for name, content := range many {
+		w := ask(s.Server, "GET", "/v1/jobs/site-1.2/files/"+name, "", "")
+		if w.Code != 200 || w.Body.String() != content {
+			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	if n := s.fake.opened.Load() - before; n != 1 {
+		t.Errorf("the list was read %d times", n)
+	}
+	if w := ask(s.Server, "GET", "/v1/jobs/site-1.2/files/none", "", ""); w.Code != 404 {
+		t.Errorf("no such file: %d %s", w.Code, w.Body)
+	}
+	delete(s.fake.results, id) // its time is over
+	if w := ask(s.Server, "GET", "/v1/jobs/site-1.2/files/f1", "", ""); w.Code != 404 {
+		t.Errorf("gone: %d %s", w.Code, w.Body)
+	}
+}

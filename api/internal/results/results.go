@@ -42,10 +42,13 @@ type Config struct {
 }
 
 // Results answers for one broker.
-type Results struct{ Config }
+type Results struct {
+	Config
+	recent recent
+}
 
 // New makes Results; Register adds their operations to the API.
-func New(c Config) *Results { return &Results{c} }
+func New(c Config) *Results { return &Results{Config: c} }
 
 // Register adds the operations.
 func (s *Results) Register() {
@@ -202,17 +205,29 @@ func (s *Results) file(w http.ResponseWriter, r *http.Request, param func(string
 func (s *Results) find(ctx context.Context, a *asked, name string) (entry files.Entry, err error) {
 	found := false
 	err = s.each(ctx, a, 0, func(t node.TaskResult) (bool, error) {
-		return true, s.entries(a.job.ID, t, func(_ int, e files.Entry) {
-			if e.Path == name {
-				entry, found = e, true
-			}
-		})
+		by, err := s.byPath(a.job.ID, t)
+		entry, found = by[name]
+		return true, err
 	})
 	if err == nil && !found {
 		err = fmt.Errorf("file %s of task %d of job %s: %w", problem.OneLine(name), indexOf(&a.job, a.only), a.job.ID,
 			node.ErrNotFound)
 	}
 	return entry, err
+}
+
+// byPath returns a task's files by path.
+func (s *Results) byPath(id command.JobID, t node.TaskResult) (map[string]files.Entry, error) {
+	key := manifestKey{id, t.Manifest.Hash}
+	if by := s.recent.of(key); by != nil {
+		return by, nil
+	}
+	by := map[string]files.Entry{}
+	if err := s.entries(id, t, func(_ int, e files.Entry) { by[e.Path] = e }); err != nil {
+		return nil, err
+	}
+	s.recent.keep(key, t.Manifest.Size, by)
+	return by, nil
 }
 
 // open opens a file's bytes, wherever they are.
@@ -226,7 +241,7 @@ func (s *Results) open(id command.JobID, e files.Entry) (node.BlobReader, error)
 
 // gone says of a blob that a result names, and that is not there, that its job's results are gone.
 func gone(id command.JobID, err error) error {
-	if err == nil || !lost(err) {
+	if err == nil || !lost(err) || errors.Is(err, node.ErrResultsGone) { // the last: it is said already
 		return err
 	}
 	return fmt.Errorf("results of job %s: %w: %w", id, node.ErrResultsGone, err)

@@ -97,6 +97,7 @@ func appendLive(batch []*delivery, d *delivery) []*delivery {
 	if d.ctx.Err() != nil {
 		return batch
 	}
+	d.why = "" // it is not what it waits for while it is tried again
 	return append(batch, d)
 }
 

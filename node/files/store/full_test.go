@@ -54,3 +54,13 @@ func TestFullForReal(t *testing.T) {
 	}
 	r.wantWhole("with room again")
 }
+
+// TestErrorOfPutNamesNoOwner: users were told of "user-", which is how a place is named and nobody's name.
+func TestErrorOfPutNamesNoOwner(t *testing.T) {
+	r := testRig(t)
+	at := OwnOf("")
+	_, err := r.Put(t.Context(), at, strings.NewReader("ab"), 1)
+	if !errors.Is(err, ErrTooLarge) || strings.Contains(err.Error(), at.Owner) {
+		t.Error(err)
+	}
+}

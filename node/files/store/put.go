@@ -40,7 +40,7 @@ func (s *Store) Put(ctx context.Context, at Place, r io.Reader, limit int64) (fi
 	defer s.release(1)
 	b, err := w.put(ctx, r)
 	if err != nil {
-		return files.Blob{}, fmt.Errorf("put a blob of %q (%s): %w", at.Owner, at.Space, asFull(err))
+		return files.Blob{}, fmt.Errorf("keep a file in %s: %w", at.Space, asFull(err))
 	}
 	return b, nil
 }

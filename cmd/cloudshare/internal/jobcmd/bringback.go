@@ -25,7 +25,7 @@ type bringing struct {
 func bringingOf(cmd *cobra.Command, force bool) (bringing, error) {
 	b := bringing{force: force}
 	for _, name := range []string{flagOutput, flagOptional} {
-		globs, err := cmd.Flags().GetStringArray(name)
+		globs, err := textsOf(cmd.Flags(), name)
 		if err != nil {
 			return b, err
 		}

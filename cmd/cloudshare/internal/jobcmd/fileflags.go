@@ -2,9 +2,11 @@ package jobcmd
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/filesend"
@@ -42,7 +44,7 @@ func fileFlags(a *cli.App, cmd *cobra.Command) {
 
 // checkOutputs refuses the name of a form where files are named: it was meant for -o.
 func checkOutputs(cmd *cobra.Command) error {
-	globs, err := cmd.Flags().GetStringArray(flagOutput)
+	globs, err := textsOf(cmd.Flags(), flagOutput)
 	if err != nil {
 		return err
 	}
@@ -54,13 +56,27 @@ func checkOutputs(cmd *cobra.Command) error {
 	return nil
 }
 
+// textsOf returns the values of a flag that may be repeated. GetStringArray has none for a single empty one, as that of
+// an unset variable: the task would run without the file that was meant.
+func textsOf(f *pflag.FlagSet, name string) ([]string, error) {
+	flag := f.Lookup(name)
+	if flag == nil {
+		return nil, nil
+	}
+	list, ok := flag.Value.(pflag.SliceValue)
+	if !ok {
+		return nil, fmt.Errorf("flag --%s is no list", name)
+	}
+	return list.GetSlice(), nil
+}
+
 // sourcesOf reads the flags that name files of this machine.
 func sourcesOf(cmd *cobra.Command) (sources []filesend.Source, err error) {
 	for _, flag := range []struct {
 		name string
 		read func(string) (filesend.Source, error)
 	}{{flagInput, filesend.ParseInput}, {flagInputEach, filesend.ParseEach}} {
-		texts, err := cmd.Flags().GetStringArray(flag.name)
+		texts, err := textsOf(cmd.Flags(), flag.name)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +99,7 @@ type urlInput struct {
 }
 
 func urlsOf(cmd *cobra.Command) (list []urlInput, err error) {
-	texts, err := cmd.Flags().GetStringArray(flagInputURL)
+	texts, err := textsOf(cmd.Flags(), flagInputURL)
 	if err != nil {
 		return nil, err
 	}

@@ -195,6 +195,7 @@ func TestFilesTypedWrong(t *testing.T) {
 	inFolder(t, map[string]string{
 		"a": "", "in/1": "", "in/2": "", "out.csv": "mine", "model/x": "",
 		"none.yaml": `{"command":["true"],"inputs":[{"path":"x","file":"nowhere"}]}`, "no.yaml": `{"command":["true"],"inputs":[{"file":3}]}`,
+		"path.yaml": `{"command":["true"],"inputs":[{"path":1,"file":"a"}]}`,
 	})
 	for line, want := range map[string]string{
 		"submit --input nowhere -- true":                        "nowhere",
@@ -207,6 +208,7 @@ func TestFilesTypedWrong(t *testing.T) {
 		"submit --output-when never -- true":                    "always",
 		"submit -f none.yaml":                                   "inputs.0",
 		"submit -f no.yaml":                                     "file must name a file",
+		"submit -f path.yaml":                                   "path must be a text",
 		"submit -f none.yaml --output x":                        "put outputs.paths into the file",
 		"run --output *.csv -- true":                            "out.csv is here already",
 		"run --output model/ -- true":                           "model is here already",
@@ -292,5 +294,24 @@ func TestFetchCommand(t *testing.T) {
 	}
 	if _, err := os.Stat("one/a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEmptyFileFlagIsRefused: --input "$F" with F unset made a job without its file, whose task ran.
+func TestEmptyFileFlagIsRefused(t *testing.T) {
+	b, addr := newFileBroker(t)
+	for flag, want := range map[string]string{
+		"--input": "names no file", "--input-each": "must be PATTERN:PATH", "--input-url": "must be URL:PATH",
+	} {
+		for _, command := range []string{"submit", "run"} {
+			code, _, errs := runCLI(t, "", command, "--addr", addr, flag, "", "--", "true")
+			if code != 2 || !strings.Contains(errs, want) || len(b.jobs) != 0 {
+				t.Errorf("%s %s: exit %d, %q, %d jobs", command, flag, code, errs, len(b.jobs))
+			}
+		}
+	}
+	runCLI(t, "", "submit", "--addr", addr, "--output", "", "--", "true")
+	if len(b.jobs) == 1 && len(b.jobs[0].Outputs.Paths) == 0 {
+		t.Errorf("an empty --output was left out: %+v", b.jobs[0])
 	}
 }

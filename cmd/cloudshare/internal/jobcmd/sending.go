@@ -89,7 +89,12 @@ func (s *sending) localInput(
 		Path string `json:"path"`
 		File string `json:"file"`
 	}
-	if err := remarshal(in, &given); err != nil || given.File == "" {
+	err := remarshal(in, &given)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field == "path":
+		return nil, cli.Usage("path must be a text, the name that tasks find the file under")
+	case err != nil || given.File == "":
 		return nil, cli.Usage("file must name a file of this machine")
 	}
 	if !filepath.IsAbs(given.File) {

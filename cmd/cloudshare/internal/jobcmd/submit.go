@@ -148,7 +148,7 @@ func flagValue(f *pflag.FlagSet, flag *pflag.Flag) (any, error) {
 	case "stringSlice":
 		return f.GetStringSlice(flag.Name)
 	case "stringArray":
-		pairs, err := f.GetStringArray(flag.Name)
+		pairs, err := textsOf(f, flag.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -171,6 +171,9 @@ func tlsPipe(ctx context.Context) (asker, server net.Conn, err error) {
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		conn, _ := l.Accept() // nil if the dialing has failed
+		if c, ok := conn.(*tls.Conn); ok {
+			_ = c.HandshakeContext(ctx) // the dialer says what is wrong
+		}
 		accepted <- conn
 	}()
 	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}} //nolint:gosec // its own end

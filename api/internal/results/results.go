@@ -205,9 +205,9 @@ func (s *Results) file(w http.ResponseWriter, r *http.Request, param func(string
 func (s *Results) find(ctx context.Context, a *asked, name string) (entry files.Entry, err error) {
 	found := false
 	err = s.each(ctx, a, 0, func(t node.TaskResult) (bool, error) {
-		by, err := s.byPath(a.job.ID, t)
+		by, cause := s.byPath(a.job.ID, t)
 		entry, found = by[name]
-		return true, err
+		return true, cause
 	})
 	if err == nil && !found {
 		err = fmt.Errorf("file %s of task %d of job %s: %w", problem.OneLine(name), indexOf(&a.job, a.only), a.job.ID,

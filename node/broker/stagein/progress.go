@@ -10,6 +10,8 @@ import (
 // progress is how far the files of one attempt are.
 type progress struct {
 	tell func(string)
+	// telling is held while something is told, so that the newest is told last.
+	telling sync.Mutex
 
 	mu           sync.Mutex
 	begun        bool  // what all files are is known
@@ -20,6 +22,13 @@ type progress struct {
 
 // say tells something else.
 func (p *progress) say(what string) {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	p.told(what)
+}
+
+// told tells something. REQUIRES: p.telling held.
+func (p *progress) told(what string) {
 	if p.tell != nil {
 		p.tell(what)
 	}
@@ -72,6 +81,8 @@ func (p *progress) count() int64 {
 }
 
 func (p *progress) show() {
+	p.telling.Lock()
+	defer p.telling.Unlock()
 	p.mu.Lock()
 	text := "staging: fetches the lists of its files"
 	if p.begun {
@@ -79,7 +90,7 @@ func (p *progress) show() {
 			sizeText(min(p.bytes, p.total)), sizeText(p.total))
 	}
 	p.mu.Unlock()
-	p.say(text)
+	p.told(text)
 }
 
 // sizeText returns a size as people read it.

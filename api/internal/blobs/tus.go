@@ -41,30 +41,35 @@ func (b *Blobs) options(w http.ResponseWriter, _ *http.Request, _ func(string) s
 	return nil
 }
 
+// come returns how many of a blob's bytes have come; open begins or resumes the upload of one that is not whole.
+func (b *Blobs) come(
+	r *http.Request, blob files.Blob, open func(user string, blob files.Blob) (*uploads.Upload, error),
+) (int64, error) {
+	leave, err := b.Writing.Enter(r.Context())
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	whole, err := b.whole(r, blob)
+	if err != nil || whole {
+		return blob.Size, err
+	}
+	u, err := open(user(r), blob)
+	if err != nil {
+		return 0, err
+	}
+	return b.offset(r, u, blob)
+}
+
 // create begins an upload, or takes it up.
 func (b *Blobs) create(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	blob, err := uploadOf(r.Header)
 	if err != nil {
 		return err
 	}
-	leave, err := b.Writing.Enter(r.Context())
+	offset, err := b.come(r, blob, b.Uploads.Begin)
 	if err != nil {
 		return err
-	}
-	defer leave()
-	whole, err := b.whole(r, blob)
-	if err != nil {
-		return err
-	}
-	offset := blob.Size
-	if !whole {
-		u, err := b.Uploads.Begin(user(r), blob)
-		if err != nil {
-			return err
-		}
-		if offset, err = b.offset(r, u, blob); err != nil {
-			return err
-		}
 	}
 	w.Header().Set("Location", "/v1/uploads/"+blob.Hash.String()+"-"+strconv.FormatInt(blob.Size, 10))
 	w.Header().Set(headerOffset, strconv.FormatInt(offset, 10))
@@ -127,24 +132,9 @@ func (b *Blobs) head(w http.ResponseWriter, r *http.Request, param func(string) 
 	if err != nil {
 		return err
 	}
-	leave, err := b.Writing.Enter(r.Context())
+	offset, err := b.come(r, blob, b.Uploads.Resume)
 	if err != nil {
 		return err
-	}
-	defer leave()
-	whole, err := b.whole(r, blob)
-	if err != nil {
-		return err
-	}
-	offset := blob.Size
-	if !whole {
-		u, err := b.Uploads.Resume(user(r), blob)
-		if err != nil {
-			return err
-		}
-		if offset, err = b.offset(r, u, blob); err != nil {
-			return err
-		}
 	}
 	w.Header().Set(headerOffset, strconv.FormatInt(offset, 10))
 	w.Header().Set(headerLength, strconv.FormatInt(blob.Size, 10))

@@ -18,6 +18,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/broker/leases"
 	"github.com/cloudshare/cloudshare/node/broker/query"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/transfer"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/estimate"
@@ -69,7 +70,7 @@ type Config struct {
 	// Files keeps the files that travel with tasks, nil = none do: jobs with files are refused, and none runs here.
 	Files *store.Store
 	// Transfers bring them from other sites.
-	Transfers Transfers
+	Transfers transfer.Puller
 	// Home says how what own tasks have written at other sites comes home, nil = it does not.
 	Home   *homelogs.Config
 	Data   node.DataTerms

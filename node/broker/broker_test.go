@@ -23,6 +23,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/broker/homelogs"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
+	"github.com/cloudshare/cloudshare/node/coord/transfer"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/identity"
@@ -56,7 +57,7 @@ type testSite struct {
 	// filesDir is where its files are, "" = it keeps none.
 	filesDir  string
 	files     *store.Store
-	transfers Transfers // nil: filesOf it
+	transfers transfer.Puller // nil: filesOf it
 }
 
 // askKeys asks another broker of the group.

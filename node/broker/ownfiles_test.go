@@ -134,7 +134,7 @@ func (f filesOf) give(ctx context.Context, site string, index uint64, b transfer
 	return buf, err
 }
 
-// Pull implements Transfers.
+// Pull implements transfer.Puller.
 func (f filesOf) Pull(ctx context.Context, site, _ string, index uint64, b transfer.Blob, to transfer.Sink) error {
 	for _, i := range to.Missing() {
 		at := int64(i) * files.PieceBytes
@@ -149,7 +149,7 @@ func (f filesOf) Pull(ctx context.Context, site, _ string, index uint64, b trans
 	return nil
 }
 
-// PullBatch implements Transfers.
+// PullBatch implements transfer.Puller.
 func (f filesOf) PullBatch(ctx context.Context, site, _ string, index uint64, blobs []transfer.Blob,
 	take func(i int, content []byte, refused error) error,
 ) error {

@@ -10,23 +10,23 @@ import (
 
 // countedTransfers count what comes.
 type countedTransfers struct {
-	of    Transfers
+	of    transfer.Puller
 	bytes atomic.Int64
 }
 
-var _ Transfers = (*countedTransfers)(nil)
+var _ transfer.Puller = (*countedTransfers)(nil)
 
-// Pull implements Transfers.
+// Pull implements transfer.Puller.
 func (c *countedTransfers) Pull(ctx context.Context, site, addr string, index uint64, b transfer.Blob,
 	to transfer.Sink,
 ) error {
 	if c.of == nil {
 		return transfer.ErrUnreachable
 	}
-	return c.of.Pull(ctx, site, addr, index, b, countedSink{to, &c.bytes})
+	return c.of.Pull(ctx, site, addr, index, b, cameSink{to, &c.bytes})
 }
 
-// PullBatch implements Transfers.
+// PullBatch implements transfer.Puller.
 func (c *countedTransfers) PullBatch(ctx context.Context, site, addr string, index uint64, blobs []transfer.Blob,
 	take func(i int, content []byte, refused error) error,
 ) error {
@@ -39,13 +39,14 @@ func (c *countedTransfers) PullBatch(ctx context.Context, site, addr string, ind
 	})
 }
 
-type countedSink struct {
+// cameSink counts what comes, whether or not it is kept: see transfer.Counted for the other count.
+type cameSink struct {
 	transfer.Sink
 	bytes *atomic.Int64
 }
 
 // WritePiece implements transfer.Sink.
-func (s countedSink) WritePiece(i int, b []byte) error {
+func (s cameSink) WritePiece(i int, b []byte) error {
 	s.bytes.Add(int64(len(b)))
 	return s.Sink.WritePiece(i, b)
 }

@@ -29,13 +29,6 @@ type State interface {
 	Where(site string) (addr string, entry uint64)
 }
 
-// Transfers bring blobs: see package transfer.
-type Transfers interface {
-	Pull(ctx context.Context, site, addr string, index uint64, b transfer.Blob, to transfer.Sink) error
-	PullBatch(ctx context.Context, site, addr string, index uint64, blobs []transfer.Blob,
-		take func(i int, content []byte, refused error) error) error
-}
-
 // Wanted is what a job says of its outputs, and whose it is.
 type Wanted struct {
 	User    string
@@ -47,7 +40,7 @@ type Config struct {
 	Store     *store.Store
 	Results   *results.Book
 	State     State
-	Transfers Transfers
+	Transfers transfer.Puller
 	// JobOf returns what a job of this site wants; an error: it cannot be said now.
 	JobOf func(id command.JobID) (Wanted, error)
 	// Say tells the federation what became of outputs; done is called with what it answers, and does not wait.

@@ -186,27 +186,12 @@ func (r *round) pullPieces(w *want) error {
 	}
 	defer p.Close()
 	blob := blobOf(w.f.delivery, w.what, w.blob)
-	to := counted{p, func(n int) { r.moved(w.f.delivery, n) }}
+	to := transfer.Counted(p, func(n int) { r.moved(w.f.delivery, n) })
 	if err = r.cfg.Transfers.Pull(w.f.ctx, r.site, r.addr, r.entry, blob, to); err != nil {
 		return err
 	}
 	if err = p.Finish(); errors.Is(err, store.ErrWrongHash) {
 		return errOther
-	}
-	return err
-}
-
-// counted tells of pieces that have come.
-type counted struct {
-	*store.Partial
-	came func(bytes int)
-}
-
-// WritePiece implements transfer.Sink.
-func (c counted) WritePiece(i int, b []byte) error {
-	err := c.Partial.WritePiece(i, b)
-	if err == nil {
-		c.came(len(b))
 	}
 	return err
 }

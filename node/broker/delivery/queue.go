@@ -3,6 +3,8 @@ package delivery
 import (
 	"context"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // site is one at which outputs wait.
@@ -25,10 +27,7 @@ func (l *Loop) queue(ctx context.Context, d *delivery) {
 	}
 	if d.tries == 0 {
 		s.fresh = append(s.fresh, d)
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+		coord.Signal(s.wake)
 	} else {
 		s.later = append(s.later, d)
 	}

@@ -36,7 +36,7 @@ type rig struct {
 	state   *state
 	peers   map[string]*peer
 	wanted  map[uint64]Wanted
-	via     Transfers // nil: the peers without a network
+	via     transfer.Puller // nil: the peers without a network
 	told    chan command.Delivered
 	deaf    command.Code // what the federation answers
 	dirs    [2]string
@@ -109,7 +109,7 @@ func (r *rig) close() {
 	}
 }
 
-func (r *rig) transfers() Transfers {
+func (r *rig) transfers() transfer.Puller {
 	if r.via != nil {
 		return r.via
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/asklogs"
 )
 
@@ -42,7 +43,7 @@ func (q *queue) add(w ...want) {
 	}
 	q.wants = append(q.wants, w...)
 	q.mu.Unlock()
-	q.signal()
+	coord.Signal(q.wake)
 }
 
 // sweep has the state looked through.
@@ -50,14 +51,7 @@ func (q *queue) sweep() {
 	q.mu.Lock()
 	q.due = true
 	q.mu.Unlock()
-	q.signal()
-}
-
-func (q *queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	coord.Signal(q.wake)
 }
 
 // take returns the next of them, but those that have ended before a moment: they would not stay.

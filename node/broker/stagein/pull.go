@@ -135,7 +135,8 @@ func (g *gathering) pullPieces(ctx context.Context, b files.Blob) error {
 		there -= min(files.PieceBytes, b.Size-int64(i)*files.PieceBytes)
 	}
 	g.p.are(0, there)
-	if err = g.s.cfg.Transfers.Pull(ctx, site, addr, index, g.blob(b), counted{p, g.p}); err != nil {
+	to := transfer.Counted(p, func(n int) { g.p.add(int64(n), 0) })
+	if err = g.s.cfg.Transfers.Pull(ctx, site, addr, index, g.blob(b), to); err != nil {
 		return g.named(err)
 	}
 	if err = p.Finish(); err != nil {
@@ -143,19 +144,4 @@ func (g *gathering) pullPieces(ctx context.Context, b files.Blob) error {
 	}
 	g.p.done(1)
 	return nil
-}
-
-// counted tells of each piece that has come.
-type counted struct {
-	*store.Partial
-	p *progress
-}
-
-// WritePiece implements transfer.Sink.
-func (c counted) WritePiece(i int, b []byte) error {
-	err := c.Partial.WritePiece(i, b)
-	if err == nil {
-		c.p.add(int64(len(b)), 0)
-	}
-	return err
 }

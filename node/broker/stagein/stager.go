@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
 	"github.com/cloudshare/cloudshare/node/core/inputs"
 	"github.com/cloudshare/cloudshare/node/files"
@@ -26,18 +27,12 @@ const (
 	maxContents = 32 << 20
 )
 
-// Transfers bring blobs from other sites' brokers; a *transfer.Client is one.
-type Transfers interface {
-	Pull(ctx context.Context, site, addr string, index uint64, b transfer.Blob, to transfer.Sink) error
-	PullBatch(ctx context.Context, site, addr string, index uint64, blobs []transfer.Blob,
-		take func(i int, content []byte, refused error) error) error
-}
-
 // Config is what a Stager is made of.
 type Config struct {
-	Site      string
-	Store     *store.Store
-	Transfers Transfers
+	Site  string
+	Store *store.Store
+	// Transfers bring blobs from other sites' brokers.
+	Transfers transfer.Puller
 	// Where returns the peer address of a site's broker, "" = it has none, and the entry of the state that says so.
 	Where func(site string) (addr string, index uint64)
 	// UserOf returns the user of a job of this site.
@@ -66,7 +61,7 @@ type owner struct {
 // New returns a Stager.
 func New(cfg Config) *Stager {
 	return &Stager{
-		cfg: cfg, handed: make(chan struct{}, maxHanded), pause: pause, owners: map[string]*owner{},
+		cfg: cfg, handed: make(chan struct{}, maxHanded), pause: coord.Sleep, owners: map[string]*owner{},
 		flights: map[store.Ref]*flight{},
 	}
 }
@@ -143,17 +138,6 @@ func (s *Stager) join(site string) (*owner, func()) {
 func enter(ctx context.Context, tokens chan struct{}) error {
 	select {
 	case tokens <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

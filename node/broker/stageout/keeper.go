@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -77,7 +78,7 @@ type Keeper struct {
 // New returns a Keeper of nothing.
 func New(cfg Config) *Keeper {
 	return &Keeper{
-		cfg: cfg, collecting: make(chan struct{}, maxCollected), pause: pause,
+		cfg: cfg, collecting: make(chan struct{}, maxCollected), pause: coord.Sleep,
 		by: map[command.AttemptRef]*Entry{}, gone: map[command.AttemptRef]bool{}, names: newIndex(),
 	}
 }
@@ -197,15 +198,4 @@ func (k *Keeper) drop(ctx context.Context, ref command.AttemptRef, e *Entry, gon
 	}
 	k.mu.Unlock()
 	k.cfg.Store.Unpin(pinOf(e.ID))
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

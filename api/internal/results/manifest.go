@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,17 +35,15 @@ func (s *Results) entries(id command.JobID, t node.TaskResult, f func(n int, e f
 		return gone(id, err)
 	}
 	defer blob.Close()
-	m := files.NewManifestReader(blob)
-	for n := 0; ; n++ {
-		e, err := m.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	n := 0
+	for e, err := range files.NewManifestReader(blob).All() {
 		if err != nil {
 			return gone(id, fmt.Errorf("%w: read its manifest: %w", store.ErrDamaged, err))
 		}
 		f(n, e)
+		n++
 	}
+	return nil
 }
 
 // cursor is where a list goes on: at an entry of a task's manifest.

@@ -3,7 +3,6 @@ package delivery
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/node/files"
@@ -37,21 +36,16 @@ func (r *round) read(f *fetched) {
 		return
 	}
 	m := files.NewManifestReader(s)
-	for {
-		e, err := m.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			f.err = f.judge(m.Sum(), check)
-			return
-		case isForeign(err):
-			f.err = final(fmt.Errorf("its site's list of them is none: %w", err))
-			return
-		case err != nil:
-			f.err = err
+	for e, err := range m.All() {
+		if isForeign(err) {
+			err = final(fmt.Errorf("its site's list of them is none: %w", err))
+		}
+		if f.err = err; err != nil {
 			return
 		}
 		check.see(&e)
 	}
+	f.err = f.judge(m.Sum(), check)
 }
 
 // isForeign reports whether a manifest is what is wrong, not the disk that it is read from.

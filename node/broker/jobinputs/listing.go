@@ -3,7 +3,6 @@ package jobinputs
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
@@ -40,12 +39,8 @@ func read(s *store.Store, t tree, most int) (*listing, error) {
 	defer r.Close()
 	l := &listing{tree: t, size: r.Size()}
 	seen := map[files.Hash]bool{}
-	for m := files.NewManifestReader(r); ; {
-		e, err := m.Next()
-		if errors.Is(err, io.EOF) {
-			l.sum = m.Sum()
-			return l, nil
-		}
+	m := files.NewManifestReader(r)
+	for e, err := range m.All() {
 		if err != nil {
 			return nil, wordsOf(t.manifest, err)
 		}
@@ -54,6 +49,8 @@ func read(s *store.Store, t tree, most int) (*listing, error) {
 		}
 		l.add(&e, seen)
 	}
+	l.sum = m.Sum()
+	return l, nil
 }
 
 // errTooMany is of what a call or all live jobs may name.

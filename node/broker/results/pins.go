@@ -2,9 +2,7 @@ package results
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
@@ -31,27 +29,18 @@ func (b *Book) Load(ctx context.Context) (broken int, err error) {
 	return broken, nil
 }
 
-// blobsOf returns what a manifest names, each once, itself first.
+// blobsOf returns what a manifest names, each once, itself last.
 func (b *Book) blobsOf(at store.Place, manifest files.Hash) ([]files.Hash, error) {
 	r, err := b.store.Open(at, manifest)
 	if err != nil {
 		return nil, fmt.Errorf("%w: its manifest: %w", ErrNotWhole, err)
 	}
 	defer r.Close()
-	list, seen := []files.Hash{manifest}, map[files.Hash]bool{manifest: true}
-	for m := files.NewManifestReader(r); ; {
-		e, err := m.Next()
-		if errors.Is(err, io.EOF) {
-			return list, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("its manifest: %w", err)
-		}
-		if e.Inline == nil && !seen[e.Hash] {
-			seen[e.Hash] = true
-			list = append(list, e.Hash)
-		}
+	list, err := files.NewManifestReader(r).Blobs()
+	if err != nil {
+		return nil, fmt.Errorf("its manifest: %w", err)
 	}
+	return append(list, manifest), nil // it cannot name itself
 }
 
 // pin pins what a result names. After an error nothing is pinned. REQUIRES: b.mu held.

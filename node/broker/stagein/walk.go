@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -106,23 +105,20 @@ func (s *Stager) walkManifest(at store.Place, in *jobspec.Input, f func(uint32, 
 		return lost(in, err)
 	}
 	defer r.Close()
-	m := files.NewManifestReader(r)
-	for i := uint32(0); ; i++ {
-		e, err := m.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			if err = f(i, e); err == nil {
-				continue
+	i := uint32(0)
+	for e, err := range files.NewManifestReader(r).All() {
+		if err != nil {
+			if damaged := s.cfg.Store.Verify(at, in.Blob.Hash); damaged != nil {
+				return lost(in, damaged)
 			}
+			return fault(inputs.Broken, "input %q: %w", in.Path, err)
+		}
+		if err = f(i, e); err != nil {
 			return err
 		}
-		if damaged := s.cfg.Store.Verify(at, in.Blob.Hash); damaged != nil {
-			return lost(in, damaged)
-		}
-		return fault(inputs.Broken, "input %q: %w", in.Path, err)
+		i++
 	}
+	return nil
 }
 
 // lost says that a blob of an input is not here any more.

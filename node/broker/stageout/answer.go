@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
@@ -80,19 +79,15 @@ func (k *Keeper) read(at store.Place, manifest files.Hash) (map[files.Hash]struc
 		return nil, err
 	}
 	defer r.Close()
-	hashes := map[files.Hash]struct{}{}
-	m := files.NewManifestReader(r)
-	for {
-		e, err := m.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return hashes, nil
-		case err != nil:
-			return nil, fmt.Errorf("read manifest %s: %w", manifest, err)
-		case e.Inline == nil:
-			hashes[e.Hash] = struct{}{}
-		}
+	list, err := files.NewManifestReader(r).Blobs()
+	if err != nil {
+		return nil, fmt.Errorf("read manifest %s: %w", manifest, err)
 	}
+	hashes := make(map[files.Hash]struct{}, len(list))
+	for _, h := range list {
+		hashes[h] = struct{}{}
+	}
+	return hashes, nil
 }
 
 // maxNames bounds the hashes that are remembered of manifests.

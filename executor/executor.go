@@ -148,6 +148,9 @@ type Result struct {
 	Usage    Usage         // unknown of what did not run, or vanished
 }
 
+// Succeeded reports whether it ended by itself, and well.
+func (r *Result) Succeeded() bool { return r.Cause == Exited && r.ExitCode == 0 && r.Signal == 0 }
+
 // Event is what a handler tells its broker.
 type Event struct {
 	ID      ID

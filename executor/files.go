@@ -52,7 +52,7 @@ func (o Outputs) Kept(r Result) bool {
 	}
 	switch r.Cause {
 	case Exited:
-		return o.When == WhenAlways || r.ExitCode == 0 && r.Signal == 0
+		return o.When == WhenAlways || r.Succeeded()
 	case TimedOut, Stopped:
 		return o.When == WhenAlways
 	case Fenced, Vanished, NoStart, Declined, Orphaned:

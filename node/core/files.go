@@ -148,7 +148,7 @@ func (c *Core) handleCollected(ev CollectedEvent, fx *Effects) {
 	switch {
 	case ev.Lost != "": // this site's fault: a loss, not a failure
 		r.Cause, r.Detail = executor.Stopped, ev.Lost
-	case ev.Failed != "" && r.Cause == executor.Exited && r.ExitCode == 0 && r.Signal == 0:
+	case ev.Failed != "" && r.Succeeded():
 		r.Cause, r.Detail = executor.NoStart, ev.Failed // it counts as failed
 	}
 	c.settleEnd(a, r, fx)

@@ -124,13 +124,10 @@ func (g *gathering) bring(ctx context.Context, blobs []files.Blob) error {
 		refs[i] = store.Ref{Place: g.at, Hash: b.Hash}
 		size[refs[i]] = b.Size
 	}
-	missing := g.s.cfg.Store.Pin(g.by, refs...)
-	if len(missing) < len(refs) { // some have been here, perhaps since before a crash
-		if err := g.confirm(ctx, blobs); err != nil {
-			return err
-		}
-		missing = g.s.cfg.Store.Pin(g.by, refs...)
+	if err := g.confirm(ctx, blobs); err != nil {
+		return err
 	}
+	missing := g.s.cfg.Store.Pin(g.by, refs...)
 	g.p.are(len(refs)-len(missing), sumOf(refs, size)-sumOf(missing, size))
 	for len(missing) > 0 {
 		mine, others := g.s.claim(missing)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
 	"github.com/cloudshare/cloudshare/node/core/inputs"
@@ -98,15 +99,15 @@ func fault(f inputs.Fault, format string, args ...any) error {
 
 // place returns where the files of an attempt are, and the attempt's name in the state.
 func (s *Stager) place(id executor.ID) (store.Place, command.AttemptRef, error) {
-	job, err := command.ParseJobID(id.Job)
+	ref, err := node.AttemptOf(id)
 	if err != nil {
-		return store.Place{}, command.AttemptRef{}, fault(inputs.Broken, "read attempt %s: %w", id, err)
+		return store.Place{}, ref, fault(inputs.Broken, "%w", err)
 	}
-	at := store.CacheOf(job.Site)
-	if job.Site == s.cfg.Site {
-		at = store.OwnOf(s.cfg.UserOf(job.Num))
+	at := store.CacheOf(ref.Job.Site)
+	if ref.Job.Site == s.cfg.Site {
+		at = store.OwnOf(s.cfg.UserOf(ref.Job.Num))
 	}
-	return at, command.AttemptRef{Job: job, Task: id.Task, Attempt: id.Attempt, Token: id.Token}, nil
+	return at, ref, nil
 }
 
 // pinOf is the name of an attempt's pins.

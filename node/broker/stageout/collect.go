@@ -65,7 +65,7 @@ func (k *Keeper) Collect(ctx context.Context, c executor.Collector, o Order) (ou
 
 // tryCollect is one try; the error is this site's trouble.
 func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) (out Outcome, err error) {
-	ref, err := refOf(o.ID)
+	ref, err := node.AttemptOf(o.ID)
 	if err != nil {
 		return out, err
 	}
@@ -89,7 +89,7 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 		err = k.keepResult(ref, out.Output)
 	case err == nil:
 		err = k.add(ctx, Entry{
-			ID: o.ID, Output: out.Output, KeptMs: k.cfg.Now().UnixMilli(), Succeeded: succeeded(&o.Result),
+			ID: o.ID, Output: out.Output, KeptMs: k.cfg.Now().UnixMilli(), Succeeded: o.Result.Succeeded(),
 		})
 	}
 	if err != nil || out.Failed != "" || own {
@@ -103,17 +103,9 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 
 // keepResult has a result of this site's own job kept by whoever keeps those.
 func (k *Keeper) keepResult(ref command.AttemptRef, o command.Output) error {
-	if k.cfg.KeepResult == nil {
-		return nil
-	}
 	return k.cfg.KeepResult(ref.Job.Num, node.TaskResult{
 		Task: ref.Task, Attempt: ref.Attempt, Manifest: files.Blob{Hash: o.Manifest, Size: o.Size}, Bytes: o.Bytes,
 	})
-}
-
-// succeeded reports whether a task whose attempt ended so has succeeded.
-func succeeded(r *executor.Result) bool {
-	return r.Cause == executor.Exited && r.ExitCode == 0 && r.Signal == 0
 }
 
 // taking puts the files of one attempt into a place, and their manifest.
@@ -130,7 +122,7 @@ var _ executor.OutputSink = (*taking)(nil)
 // take collects an attempt. What failed attempts left is kept as far as it is there.
 func (t *taking) take(c executor.Collector, o Order) (out command.Output, err error) {
 	want := o.Outputs
-	if !succeeded(&o.Result) {
+	if !o.Result.Succeeded() {
 		want.Optional = append(append([]string(nil), want.Paths...), want.Optional...)
 		want.Paths = nil
 	}

@@ -35,7 +35,7 @@ type Config struct {
 	// Current returns nil once the state is as new as the federation's: before, it may not know of an attempt yet whose
 	// outputs are wanted.
 	Current func() error
-	// KeepResult keeps the result of a task of this site's own job, durably when it returns; nil = nobody does.
+	// KeepResult keeps the result of a task of this site's own job, durably when it returns.
 	KeepResult func(num uint64, r node.TaskResult) error
 }
 
@@ -83,15 +83,6 @@ func New(cfg Config) *Keeper {
 	}
 }
 
-// refOf returns an attempt's name in the state.
-func refOf(id executor.ID) (command.AttemptRef, error) {
-	job, err := command.ParseJobID(id.Job)
-	if err != nil {
-		return command.AttemptRef{}, fmt.Errorf("read attempt %s: %w", id, err)
-	}
-	return command.AttemptRef{Job: job, Task: id.Task, Attempt: id.Attempt, Token: id.Token}, nil
-}
-
 // pinOf is the name of the pins of an attempt's outputs.
 func pinOf(id executor.ID) string { return "out/" + id.String() }
 
@@ -102,7 +93,7 @@ func (k *Keeper) Recover(j record.Reader) error {
 		if err := json.Unmarshal(v, e); err != nil {
 			return fmt.Errorf("outputs of %s: %w", name, err)
 		}
-		ref, err := refOf(e.ID)
+		ref, err := node.AttemptOf(e.ID)
 		if err != nil {
 			return err
 		}
@@ -123,7 +114,7 @@ func (k *Keeper) Recover(j record.Reader) error {
 
 // add keeps an attempt's outputs, durably. Those of an attempt that is wanted no more go with the next look.
 func (k *Keeper) add(ctx context.Context, e Entry) error {
-	ref, err := refOf(e.ID)
+	ref, err := node.AttemptOf(e.ID)
 	if err != nil {
 		return err
 	}
@@ -169,7 +160,7 @@ func (k *Keeper) Sweep(ctx context.Context, aged bool) {
 	k.mu.Unlock()
 	for i := range kept {
 		e := &kept[i]
-		ref, err := refOf(e.ID)
+		ref, err := node.AttemptOf(e.ID)
 		if err != nil {
 			continue // ids of attempts were made from references
 		}

@@ -128,7 +128,7 @@ func ended(job string, exit int) Order {
 
 func refTo(t *testing.T, o Order) command.AttemptRef {
 	t.Helper()
-	ref, err := refOf(o.ID)
+	ref, err := node.AttemptOf(o.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

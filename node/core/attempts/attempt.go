@@ -96,7 +96,7 @@ func (a *Attempt) IsOwnedBy(site string) bool {
 func Outcome(r executor.Result, asked bool) command.Outcome {
 	switch r.Cause {
 	case executor.Exited:
-		if r.ExitCode == 0 && r.Signal == 0 {
+		if r.Succeeded() {
 			return command.Succeeded
 		}
 		return command.Failed

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,16 +14,7 @@ import (
 
 // watchContacts runs the checks until stop.
 func (p *brokerParts) watchContacts(c *contact.Checker) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.Run(ctx)
-	}()
-	p.endContacts = func() {
-		cancel()
-		<-done
-	}
+	p.endContacts = background(c.Run)
 }
 
 // newContactConfig has those checked: the sites that the state does not know as lost. One that has

@@ -225,14 +225,5 @@ func (m *siteMember) learn(r truststore.Roster, err error) {
 
 // refreshRoster runs refresh until stop.
 func (p *brokerParts) refreshRoster() {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.member.refresh(ctx, p.log)
-	}()
-	p.endRefresh = func() {
-		cancel()
-		<-done
-	}
+	p.endRefresh = background(func(ctx context.Context) { p.member.refresh(ctx, p.log) })
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 	"github.com/cloudshare/cloudshare/node/files/uploads"
 )
@@ -25,21 +26,9 @@ func (p *brokerParts) sweepUploads() {
 	if p.uploads == nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-time.After(sweepEvery):
-				p.uploads.Sweep()
-			case <-ctx.Done():
-				return
-			}
+	p.endSweep = background(func(ctx context.Context) {
+		for cli.Sleep(ctx, sweepEvery) == nil {
+			p.uploads.Sweep()
 		}
-	}()
-	p.endSweep = func() {
-		cancel()
-		<-done
-	}
+	})
 }

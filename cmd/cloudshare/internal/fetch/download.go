@@ -14,19 +14,14 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cloudshare/cloudshare/api/client"
-	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/node/files"
 )
 
-const (
-	// tries is how often a file is asked for if its bytes do not come, with waits from firstPause on, each twice as
-	// long.
-	tries      = 6
-	firstPause = 500 * time.Millisecond
-)
+// tries is how often a file is asked for if its bytes do not come.
+const tries = 6
 
 // hasBytes reports whether a file that is there has the bytes.
 func (s *saving) hasBytes(name string, f *File) (bool, error) {
@@ -141,24 +136,8 @@ func escaped(p string) string {
 
 // again asks as long as the answer does not come whole, and the tries last.
 func (f *Fetcher) again(ctx context.Context, ask func() error) error {
-	for pause, try := firstPause, 1; ; pause, try = 2*pause, try+1 {
-		err := ask()
-		if err == nil || !passes(err) || try == tries || ctx.Err() != nil {
-			return err
-		}
-		if err := f.pause(ctx, pause); err != nil {
-			return err
-		}
-	}
+	return cli.Retry(ctx, tries, f.pause, passes, ask)
 }
 
 // passes reports whether an error may pass.
-func passes(err error) bool {
-	var problem *wire.Problem
-	if errors.As(err, &problem) {
-		return problem.Status == http.StatusBadGateway || problem.Status == http.StatusGatewayTimeout ||
-			problem.Status == http.StatusTooManyRequests
-	}
-	return errors.Is(err, client.ErrUnreachable) || errors.Is(err, client.ErrBadAnswer) ||
-		errors.Is(err, client.ErrBrokeOff)
-}
+func passes(err error) bool { return cli.IsUnanswered(err) || errors.Is(err, client.ErrBrokeOff) }

@@ -1,5 +1,5 @@
 // Package filesend makes a job's inputs of files of this machine, and sends a broker what it lacks: before step 1 of a
-// job's way. It asks a broker over HTTP, by a Broker, and knows no command; what is typed it reads in given.go.
+// job's way. It asks a broker over HTTP, by a cli.Asker, and knows no command; what is typed it reads in given.go.
 //
 //	scan ──▶ hash, in parallel ──▶ manifests ──▶ POST /v1/blobs/missing ──▶ PUT /v1/blobs/HASH, or an upload in pieces
 //
@@ -9,33 +9,18 @@ package filesend
 import (
 	"context"
 	"errors"
-	"io"
-	"net/http"
-	"net/url"
 	"time"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
-
-// Broker is what this package needs of a client: see client.Client.Ask.
-type Broker interface {
-	Ask(ctx context.Context, method, path string, query url.Values, body io.Reader, header http.Header,
-	) (*http.Response, error)
-}
-
-// Progress shows how far the reading, and then the sending, is. Its methods may be called from several goroutines.
-type Progress interface {
-	// Begin is the first, and ends what was before.
-	Begin(what string, bytes int64)
-	Done(bytes int64)
-	End()
-}
 
 // ErrChanged says that a file was written while it was read.
 var ErrChanged = errors.New("changed while it was read: send it once nobody writes it")
 
 // Sender makes inputs of local files, and sends them.
 type Sender struct {
-	broker   Broker
-	progress Progress
+	broker   cli.Asker
+	progress cli.Progress
 	note     func(format string, args ...any)
 	pause    func(ctx context.Context, d time.Duration) error
 	// blobs are what the inputs that were prepared need, by hash; order is that in which they were met.
@@ -44,17 +29,6 @@ type Sender struct {
 }
 
 // New returns a sender; note hears of what is passed over.
-func New(broker Broker, progress Progress, note func(format string, args ...any)) *Sender {
-	return &Sender{broker: broker, progress: progress, note: note, pause: sleep, blobs: map[string]blob{}}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func New(broker cli.Asker, progress cli.Progress, note func(format string, args ...any)) *Sender {
+	return &Sender{broker: broker, progress: progress, note: note, pause: cli.Sleep, blobs: map[string]blob{}}
 }

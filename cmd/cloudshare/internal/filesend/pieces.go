@@ -12,6 +12,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
 
 // tusVersion is that of the protocol for uploads that can be resumed: https://tus.io/protocols/resumable-upload
@@ -64,7 +65,7 @@ func (u *upload) send(ctx context.Context) error {
 		if failed++; failed == tries || !resumes(err) || ctx.Err() != nil {
 			break
 		}
-		if err = u.pause(ctx, firstPause<<failed); err == nil {
+		if err = u.pause(ctx, cli.RetryPause<<failed); err == nil {
 			at, err = u.begin(ctx)
 		}
 	}
@@ -77,7 +78,7 @@ func (u *upload) send(ctx context.Context) error {
 // resumes reports whether an upload can go on behind an error: at the place that the broker names.
 func resumes(err error) bool {
 	var problem *wire.Problem
-	return passes(err) || errors.As(err, &problem) &&
+	return cli.IsUnanswered(err) || errors.As(err, &problem) &&
 		(problem.Status == http.StatusConflict || problem.Status == http.StatusNotFound ||
 			problem.Status == http.StatusGone)
 }

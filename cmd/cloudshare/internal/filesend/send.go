@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -25,9 +24,8 @@ const (
 	maxWhole = files.PieceBytes
 	// parallel is how many blobs are sent at once.
 	parallel = 8
-	// tries is how often one request is sent if no answer comes, with waits from firstPause on, each twice as long.
-	tries      = 7
-	firstPause = 500 * time.Millisecond
+	// tries is how often one request is sent if no answer comes.
+	tries = 7
 )
 
 // Send sends what the inputs that were prepared need and the broker has not, and returns how many bytes that were.
@@ -95,25 +93,7 @@ func (s *Sender) askJSON(ctx context.Context, path string, question, answer any)
 
 // again sends a request as long as no answer comes, and the tries last.
 func (s *Sender) again(ctx context.Context, send func() error) error {
-	for pause, try := firstPause, 1; ; pause, try = 2*pause, try+1 {
-		err := send()
-		if err == nil || !passes(err) || try == tries || ctx.Err() != nil {
-			return err
-		}
-		if err := s.pause(ctx, pause); err != nil {
-			return err
-		}
-	}
-}
-
-// passes reports whether an error may pass: nobody answered, or what stands before the broker did.
-func passes(err error) bool {
-	var problem *wire.Problem
-	if errors.As(err, &problem) {
-		return problem.Status == http.StatusBadGateway || problem.Status == http.StatusGatewayTimeout ||
-			problem.Status == http.StatusTooManyRequests
-	}
-	return errors.Is(err, client.ErrUnreachable) || errors.Is(err, client.ErrBadAnswer)
+	return cli.Retry(ctx, tries, s.pause, cli.IsUnanswered, send)
 }
 
 func (s *Sender) sendBlob(ctx context.Context, b *blob) error {

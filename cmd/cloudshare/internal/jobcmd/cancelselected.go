@@ -68,7 +68,7 @@ func (s *selection) cancel(ctx context.Context, c *client.Client, out *wire.Canc
 			continue
 		}
 		vain++
-		if err = sleep(ctx, pollMost); err != nil {
+		if err = cli.Sleep(ctx, pollMost); err != nil {
 			return err
 		}
 	}

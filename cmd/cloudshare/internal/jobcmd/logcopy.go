@@ -146,5 +146,5 @@ func (l *logCopy) most(ctx context.Context) (tries int, live bool) {
 func (l *logCopy) pauseBetween(ctx context.Context) error {
 	was := l.pause
 	l.pause = min(l.pause*3/2, pollMost)
-	return sleep(ctx, was)
+	return cli.Sleep(ctx, was)
 }

@@ -72,7 +72,7 @@ func (p *outputPrinter) page(ctx context.Context, c *client.Client, q client.Out
 		case time.Since(away) > cli.Patience:
 			return "", err
 		}
-		if err = sleep(ctx, pollMost); err != nil {
+		if err = cli.Sleep(ctx, pollMost); err != nil {
 			return "", err
 		}
 	}

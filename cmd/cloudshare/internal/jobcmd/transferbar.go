@@ -7,8 +7,6 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
-	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/fetch"
-	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/filesend"
 )
 
 // noteEvery is how often a line says how far files are that have no terminal.
@@ -25,10 +23,7 @@ type transferBar struct {
 	noted      time.Time
 }
 
-var (
-	_ filesend.Progress = (*transferBar)(nil)
-	_ fetch.Progress    = (*transferBar)(nil)
-)
+var _ cli.Progress = (*transferBar)(nil)
 
 func newTransferBar(a *cli.App) *transferBar { return &transferBar{app: a} }
 

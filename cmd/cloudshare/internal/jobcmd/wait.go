@@ -54,7 +54,7 @@ func awaitJob(ctx context.Context, a *cli.App, c *client.Client, id string) (wir
 	ask := func() (wire.Job, error) {
 		job, err := w.Job(ctx, id)
 		if isCrowded(err) { // looking now and then is always possible
-			if err = sleep(ctx, pollMost); err == nil {
+			if err = cli.Sleep(ctx, pollMost); err == nil {
 				return c.Job(ctx, id)
 			}
 		}
@@ -86,19 +86,9 @@ func waitFor[T any](ctx context.Context, pace time.Duration, ask func() (T, erro
 				away = time.Now()
 			}
 		}
-		if err = sleep(ctx, pause); err != nil {
+		if err = cli.Sleep(ctx, pause); err != nil {
 			return v, err
 		}
-	}
-}
-
-// sleep returns after some time, or with ctx's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

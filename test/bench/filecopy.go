@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -21,57 +22,35 @@ import (
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
-// limited is a reader of so many bytes of another one, which never end.
-func limited(r io.Reader, n int64) *limitedReader {
-	return &limitedReader{io.LimitedReader{R: r, N: n}}
+// directory is one that is being sent.
+type directory struct {
+	text     bytes.Buffer
+	manifest *files.ManifestWriter
 }
 
-type limitedReader struct{ io.LimitedReader }
-
-// WriteTo implements io.WriterTo.
-func (l *limitedReader) WriteTo(w io.Writer) (int64, error) {
-	return io.CopyBuffer(w, &l.LimitedReader, make([]byte, 1<<20))
+func newDirectory() *directory {
+	d := &directory{}
+	d.manifest = files.NewManifestWriter(&d.text)
+	return d
 }
-
-// manifest is a directory that is being sent.
-type manifest struct{ entries []files.Entry }
 
 // add has a site keep a file, unless its content stands in the manifest.
-func (m *manifest) add(ctx context.Context, s *testbed.Site, path string, content []byte) error {
+func (d *directory) add(ctx context.Context, s *testbed.Site, path string, content []byte) error {
 	e := files.Entry{Path: path, Size: int64(len(content)), Hash: files.HashOf(content)}
-	sum := int64(0)
-	for i := range m.entries {
-		sum += int64(len(m.entries[i].Inline))
-	}
-	if e.Size <= files.MaxInline && sum+e.Size <= files.MaxInlineSum {
+	if d.manifest.Inlines(e.Size) {
 		e.Inline = content
 	} else if err := s.PutBlob(ctx, e.Hash.String(), content); err != nil {
 		return err
 	}
-	m.entries = append(m.entries, e)
-	return nil
+	return d.manifest.Add(e)
 }
 
-func (m *manifest) send(ctx context.Context, s *testbed.Site) (sum string, err error) {
-	text, err := files.EncodeManifest(m.entries)
-	if err != nil {
+func (d *directory) send(ctx context.Context, s *testbed.Site) (sum string, err error) {
+	if err = d.manifest.Close(); err != nil {
 		return "", err
 	}
-	blob := files.BlobOf(text)
-	return blob.Hash.String(), s.Upload(ctx, blob.Hash.String(), blob.Size, limited(&repeated{text}, blob.Size))
-}
-
-// repeated is read once, from its beginning.
-type repeated struct{ rest []byte }
-
-// Read implements io.Reader.
-func (r *repeated) Read(p []byte) (int, error) {
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	if n == 0 && len(p) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
+	blob := files.BlobOf(d.text.Bytes())
+	return blob.Hash.String(), s.Upload(ctx, blob.Hash.String(), blob.Size, &d.text)
 }
 
 // bareCopy moves files from a disk to another folder of it as two programs would that do nothing else: over one TLS
@@ -83,7 +62,7 @@ func bareCopy(ctx context.Context, env environment, l fileLoad) (took time.Durat
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	for i := range l.files {
-		if err = writeFile(filepath.Join(dir, fmt.Sprintf("from-%05d", i)), limited(l.random(0, i), int64(l.size))); err != nil {
+		if err = writeFile(filepath.Join(dir, fmt.Sprintf("from-%05d", i)), l.random(0, i), int64(l.size)); err != nil {
 			return 0, err
 		}
 	}
@@ -98,7 +77,7 @@ func bareCopy(ctx context.Context, env environment, l fileLoad) (took time.Durat
 	for i := range l.files {
 		h := sha256.New()
 		came := filepath.Join(dir, fmt.Sprintf("came-%05d", i))
-		if err = writeFile(came, limited(io.TeeReader(conn, h), int64(l.size))); err != nil {
+		if err = writeFile(came, io.TeeReader(conn, h), int64(l.size)); err != nil {
 			return 0, errors.Join(err, <-sent)
 		}
 		if err = copyFile(filepath.Join(dir, fmt.Sprintf("task-%05d", i)), came); err != nil {
@@ -124,13 +103,15 @@ func sendFiles(conn net.Conn, dir string, l fileLoad) error {
 	return nil
 }
 
-func writeFile(path string, r *limitedReader) error {
+// writeFile writes the first n bytes of r.
+func writeFile(path string, r io.Reader, n int64) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("make what is copied: %w", err)
 	}
-	_, err = r.WriteTo(f)
-	if err = errors.Join(err, f.Close()); err == nil && r.N > 0 {
+	_, err = io.CopyBuffer(struct{ io.Writer }{f}, io.LimitReader(r, n), make([]byte, min(n, 1<<20)))
+	st, cause := f.Stat()
+	if err = errors.Join(err, cause, f.Close()); err == nil && st.Size() != n {
 		err = io.ErrUnexpectedEOF
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -118,23 +119,24 @@ func (l fileLoad) send(ctx context.Context, s *testbed.Site, round int) (testbed
 		if err != nil {
 			return testbed.Input{}, err
 		}
-		return testbed.Input{Path: "in", SHA256: sum}, s.Upload(ctx, sum, l.bytes(), limited(l.random(round, 0), l.bytes()))
+		content := io.LimitReader(l.random(round, 0), l.bytes())
+		return testbed.Input{Path: "in", SHA256: sum}, s.Upload(ctx, sum, l.bytes(), content)
 	}
-	var m manifest
+	d := newDirectory()
 	for i := range l.files {
 		content := make([]byte, l.size)
 		_, _ = l.random(round, i).Read(content) // never fails
-		if err := m.add(ctx, s, fmt.Sprintf("%05d", i), content); err != nil {
+		if err := d.add(ctx, s, fmt.Sprintf("%05d", i), content); err != nil {
 			return testbed.Input{}, err
 		}
 	}
-	sum, err := m.send(ctx, s)
+	sum, err := d.send(ctx, s)
 	return testbed.Input{Path: "in", Manifest: sum}, err
 }
 
 func (l fileLoad) hash(round int) (string, error) {
 	h := sha256.New()
-	_, err := limited(l.random(round, 0), l.bytes()).WriteTo(h)
+	_, err := io.CopyN(h, l.random(round, 0), l.bytes())
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 

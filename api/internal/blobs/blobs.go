@@ -195,12 +195,19 @@ func (p place) Put(ctx context.Context, user string, r io.Reader, limit int64) (
 
 // Find implements imports.Store.
 func (p place) Find(user string, h files.Hash) (files.Blob, bool) {
-	if missing, err := p.MissingBlobs(user, []files.Hash{h}); err != nil || len(missing) > 0 {
-		return files.Blob{}, false
+	blob, there, err := p.look(user, h)
+	return blob, there && err == nil
+}
+
+// look returns a user's blob if it is there and can be read; the error is that of asking.
+func (p place) look(user string, h files.Hash) (files.Blob, bool, error) {
+	missing, err := p.MissingBlobs(user, []files.Hash{h})
+	if err != nil || len(missing) > 0 {
+		return files.Blob{}, false, err
 	}
 	blob, err := p.OpenBlob(user, h)
 	if err != nil {
-		return files.Blob{}, false
+		return files.Blob{}, false, nil //nolint:nilerr // it is to be sent again
 	}
-	return files.Blob{Hash: h, Size: blob.Size()}, blob.Close() == nil
+	return files.Blob{Hash: h, Size: blob.Size()}, blob.Close() == nil, nil
 }

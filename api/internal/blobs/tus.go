@@ -79,11 +79,10 @@ func (b *Blobs) create(w http.ResponseWriter, r *http.Request, _ func(string) st
 
 // whole reports whether the user has the blob.
 func (b *Blobs) whole(r *http.Request, blob files.Blob) (bool, error) {
-	missing, err := b.Broker.MissingBlobs(user(r), []files.Hash{blob.Hash})
-	if err != nil || len(missing) > 0 {
+	got, there, err := place{b.Broker}.look(user(r), blob.Hash)
+	if err != nil {
 		return false, err
 	}
-	got, there := place{b.Broker}.Find(user(r), blob.Hash)
 	if there && got.Size != blob.Size {
 		return false, problem.New(http.StatusUnprocessableEntity, problem.WrongHash, "The bytes have another hash",
 			"what has that SHA-256 has "+strconv.FormatInt(got.Size, 10)+" bytes")

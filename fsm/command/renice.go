@@ -24,8 +24,13 @@ const MinOrder = -MaxPriority - MaxNice*priorities
 // Order returns what the queues of the job's owner sort by, the greatest first: less nice, then higher priority.
 func (j *JobSpec) Order() int32 { return Order(j.Priority, j.Nice) }
 
-// Order is JobSpec.Order.
-func Order(priority int32, nice uint32) int32 { return priority - int32(nice)*priorities }
+// Order is JobSpec.Order. A priority out of bounds gives an order that no job can have: it would be another job's.
+func Order(priority int32, nice uint32) int32 {
+	if priority < -MaxPriority || priority > MaxPriority {
+		return MinOrder - 1
+	}
+	return priority - int32(nice)*priorities
+}
 
 // SplitOrder is the inverse of Order.
 func SplitOrder(order int32) (priority int32, nice uint32) {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -58,6 +59,8 @@ type testSite struct {
 	filesDir  string
 	files     *store.Store
 	transfers transfer.Puller // nil: filesOf it
+	// keepResults is how long results stay after their job's end, 0 = an hour.
+	keepResults time.Duration
 }
 
 // askKeys asks another broker of the group.
@@ -129,7 +132,10 @@ func (s *testSite) open(t *testing.T) {
 	}
 	s.Broker, err = New(Config{
 		Files: s.files, Transfers: s.transfers,
-		Data:    node.DataTerms{LendMax: 16 << 30, DeliverWait: time.Hour, Hold: time.Hour},
+		Data: node.DataTerms{
+			LendMax: 16 << 30, DeliverWait: time.Hour, Hold: time.Hour,
+			KeepResults: cmp.Or(s.keepResults, time.Hour),
+		},
 		AskKeys: s.askKeys, DropSecrets: s.drop, Home: s.home,
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,

@@ -8,6 +8,8 @@ GO      ?= go
 TOOLS   := $(CURDIR)/bin/tools
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
+# Without tables for debuggers, a test of each package is linked in two thirds of the time.
+TEST     = $(GO) test -json -ldflags=-s
 # The race detector is part of the tests; `make test RACE=` runs without it.
 RACE    ?= -race
 # What it does not report: a library's own races, each explained there.
@@ -64,13 +66,13 @@ MODELS        := TestAnyOrderKeepsThePromises|TestKeyedRequestsAgainstModel|Test
 MODELLED      := ./node/core ./node/journal ./executor/outputs
 COMPUTING     := ./fsm ./cmd/cloudshare/internal/simcmd
 SHARED_STATE  := ^(TestSnapshotBesideApply|TestViewsAreCopies|TestStateMachine|TestStateMachineAtItsBounds|TestStateMachineRestoredAtEachEntry)$$
-RACED_UNIT     = -- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m -skip '^($(SUITES)|$(SEEDED))$$' \
-	$(filter-out %/fsm %/internal/simcmd,$(UNIT)) -- $(GO) test -json $(RACE) -timeout 5m -run '$(SHARED_STATE)' ./fsm
-RACED_SYSTEM   = --system $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE_SYSTEM) -timeout 12m $(SYSTEM)
-COMPUTED       = -- $(GO) test -json -timeout 20m $(COMPUTING) ./node/sim ./node/sim/study \
-	-- $(GO) test -json -timeout 20m -run '^($(MODELS)|$(SEEDED))$$' $(MODELLED) ./node/estimate ./node/boltfile \
-	-- $(GO) test -json -timeout 20m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog
-PLAIN_SUITES   = --system $(GO) test -json -count=1 -timeout 8m -run '^($(SUITES))$$' ./executor/local
+RACED_UNIT     = -- $(TEST) $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m -skip '^($(SUITES)|$(SEEDED))$$' \
+	$(filter-out %/fsm %/internal/simcmd,$(UNIT)) -- $(TEST) $(RACE) -timeout 5m -run '$(SHARED_STATE)' ./fsm
+RACED_SYSTEM   = --system $(TEST) $(RACE) -count=1 -parallel $(BESIDE_SYSTEM) -timeout 12m $(SYSTEM)
+COMPUTED       = -- $(TEST) -timeout 20m $(COMPUTING) ./node/sim ./node/sim/study \
+	-- $(TEST) -timeout 20m -run '^($(MODELS)|$(SEEDED))$$' $(MODELLED) ./node/estimate ./node/boltfile \
+	-- $(TEST) -timeout 20m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog
+PLAIN_SUITES   = --system $(TEST) -count=1 -timeout 8m -run '^($(SUITES))$$' ./executor/local
 
 .PHONY: test
 test: need-go need-cc need-ip bin/tools/testsum ## run all tests, with the race detector where goroutines share something
@@ -87,26 +89,26 @@ test-computed: need-go bin/tools/testsum ## run the rest of make test: long comp
 
 .PHONY: test-raced-long
 test-raced-long: need-go need-cc bin/tools/testsum ## have the race detector watch what make test plays without it, and all cases (some ten minutes)
-	@bin/tools/testsum -- $(GO) test -json $(RACE) -timeout 20m -run '^($(SUITES))$$' ./executor/local \
-		-- $(GO) test -json $(RACE) -timeout 30m $(filter-out ./fsm,$(COMPUTING)) ./node/estimate ./node/boltfile \
-		-- $(GO) test -json $(RACE) -timeout 30m ./fsm $(MODELLED) -rapid.checks=100
+	@bin/tools/testsum -- $(TEST) $(RACE) -timeout 20m -run '^($(SUITES))$$' ./executor/local \
+		-- $(TEST) $(RACE) -timeout 30m $(filter-out ./fsm,$(COMPUTING)) ./node/estimate ./node/boltfile \
+		-- $(TEST) $(RACE) -timeout 30m ./fsm $(MODELLED) -rapid.checks=100
 
 .PHONY: test-short
 test-short: need-go need-ip bin/tools/testsum ## run the packages' own tests, without the race detector
-	@bin/tools/testsum -- $(GO) test -json -timeout 3m $(UNIT)
+	@bin/tools/testsum -- $(TEST) -timeout 3m $(UNIT)
 
 # Containers are tested on real engines, started and ended by the tests themselves
 # in folders of their own. Kills of a broker are among them: 20, or in the long form 100.
 .PHONY: test-container
 test-container: need-root need-engines image bin/tools/testsum ## run tasks in containers of a real dockerd and Podman (root)
 	@CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" bin/tools/testsum \
-		--system $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 30m -skip '^TestHostile$$' ./executor/container/... \
-		--system $(GO) test -json -tags container -count=1 -timeout 20m ./test/container/...
+		--system $(TEST) -tags container -count=1 -parallel $(BESIDE) -timeout 30m -skip '^TestHostile$$' ./executor/container/... \
+		--system $(TEST) -tags container -count=1 -timeout 20m ./test/container/...
 
 .PHONY: test-container-long
 test-container-long: need-root need-engines image bin/tools/testsum ## kill a broker of containers a hundred times (root; two minutes)
 	@CLOUDSHARE_KILLS=100 CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" bin/tools/testsum \
-		--system $(GO) test -json -tags container -count=1 -timeout 30m -run '^TestNothingIsLeft$$' ./executor/container
+		--system $(TEST) -tags container -count=1 -timeout 30m -run '^TestNothingIsLeft$$' ./executor/container
 
 # Local tasks as root's nobody and, by a user that may do nothing, as that one's own; then
 # containers of both engines. Nothing is built by the other user: it has no cache.
@@ -114,23 +116,23 @@ HOSTILE      := TestHostile|TestSecretsInShownFolders|TestOutbound|TestStackEnds
 HOSTILE_USER := setpriv --reuid 65432 --regid 65432 --clear-groups env HOME=/nonexistent
 .PHONY: test-hostile
 test-hostile: need-go need-ip bin/tools/testsum ## run the suites and hostile tasks in sandboxes and, as root, as another user and in containers
-	@bin/tools/testsum --system $(GO) test -json -count=1 -timeout 8m -run '$(HOSTILE)|$(SUITES)' ./executor/local
+	@bin/tools/testsum --system $(TEST) -count=1 -timeout 8m -run '$(HOSTILE)|$(SUITES)' ./executor/local
 	@[ "$$(id -u)" != 0 ] || { dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && mkdir -m 1777 "$$dir/tmp" && \
 		CGO_ENABLED=0 $(GO) build -buildvcs=false -o "$$dir/attack" ./executor/executortest/attack && \
 		CGO_ENABLED=0 $(GO) test -c -o "$$dir/local.test" ./executor/local && cd "$$dir/tmp" && \
 		TMPDIR="$$dir/tmp" CLOUDSHARE_ATTACK="$$dir/attack" $(HOSTILE_USER) ../local.test -test.timeout 4m -test.run '$(HOSTILE)'; }
 	@[ "$$(id -u)" != 0 ] || ! command -v dockerd >/dev/null || ! command -v podman >/dev/null || \
-		bin/tools/testsum --system $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 10m -run TestHostile ./executor/container
+		bin/tools/testsum --system $(TEST) -tags container -count=1 -parallel $(BESIDE) -timeout 10m -run TestHostile ./executor/container
 
 # One federation is attacked by all tests, and must be as before after each.
 .PHONY: test-attacks
 test-attacks: need-go need-openssl bin/tools/testsum ## attack a real federation as outsiders and as hostile members
-	@bin/tools/testsum --system $(GO) test -json -tags attacks -count=1 -timeout 8m ./test/attacks
+	@bin/tools/testsum --system $(TEST) -tags attacks -count=1 -timeout 8m ./test/attacks
 
 # Operators of sites that share a switch, and nothing else, type what the guides say.
 .PHONY: test-operators
 test-operators: need-root need-go need-ip build bin/tools/testsum ## have operators found, join, expel and come back at machines of their own (root)
-	@bin/tools/testsum --system $(GO) test -json -tags operators -count=1 -timeout 5m ./test/operators
+	@bin/tools/testsum --system $(TEST) -tags operators -count=1 -timeout 5m ./test/operators
 
 # The pages are looked at in Debian's chromium (CHROMIUM= names another one).
 .PHONY: test-web
@@ -144,10 +146,10 @@ ZK_ADDRESSES := TestWrongAdvertise|TestFounderWaits|TestNameThatIsNotFound|TestT
 .PHONY: test-zk
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
 	@bin/tools/testsum \
-		--system $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 20m ./node/coord/zk/... \
-		--system $(GO) test -json -count=1 -parallel $(BESIDE_SYSTEM) -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
-		--system $(GO) test -json -tags zookeeper -count=1 -parallel $(BESIDE_SYSTEM) -timeout 10m -run '$(ZK_ADDRESSES)' ./test/e2e -coordination zookeeper \
-		--system $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
+		--system $(TEST) $(RACE) -tags zookeeper -count=1 -timeout 20m ./node/coord/zk/... \
+		--system $(TEST) -count=1 -parallel $(BESIDE_SYSTEM) -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
+		--system $(TEST) -tags zookeeper -count=1 -parallel $(BESIDE_SYSTEM) -timeout 10m -run '$(ZK_ADDRESSES)' ./test/e2e -coordination zookeeper \
+		--system $(TEST) -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
 
 # A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by
 # .ci/kube, started and ended by the tests themselves. What takes longest begins first.
@@ -157,18 +159,18 @@ KUBE_BIN  = $(or $(CLOUDSHARE_KUBE_BIN),$(shell bash .ci/kube path))
 test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart and the manifests on a real Kubernetes (root)
 	@bash .ci/kube end # of an earlier run
 	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
-		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m $(KUBE)
+		bin/tools/testsum --system $(TEST) -tags kube -count=1 -timeout 30m $(KUBE)
 
 .PHONY: test-kube-long
 test-kube-long: need-root need-kube image bin/tools/testsum ## kill a broker of pods a hundred times, and test the tests' Kubernetes itself (root; some minutes)
 	@bash .ci/kube end # of an earlier run
 	@CLOUDSHARE_KILLS=100 CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
-		bin/tools/testsum --system $(GO) test -json -tags kube -count=1 -timeout 30m -run '^TestNothingIsLeft$$' ./executor/kube \
-		--system $(GO) test -json -tags kube -count=1 -timeout 30m ./test/kube/cluster/...
+		bin/tools/testsum --system $(TEST) -tags kube -count=1 -timeout 30m -run '^TestNothingIsLeft$$' ./executor/kube \
+		--system $(TEST) -tags kube -count=1 -timeout 30m ./test/kube/cluster/...
 
 # A machine of QEMU in software, with Debian's kernel for clouds (.ci/guest gets both). The short form has one test a
 # limit, of both users at the same time; the long one all that depends on cgroups, and a whole suite.
-GUEST       := -- $(GO) test -json -tags guest -count=1 -timeout 30m ./test/guest
+GUEST       := -- $(TEST) -tags guest -count=1 -timeout 30m ./test/guest
 GUEST_ENV    = CLOUDSHARE_GUEST_KERNEL="$(shell bash .ci/guest path)"
 LIMITS      := ^(TestMemoryIsHeld|TestProcessorTimeIsHeld|TestProcessesAreHeld|TestBandwidthIsHeld)$$
 LIMITS_LONG := IsHeld$$|AreHeld$$|^(TestShareOfMemory|TestGroupsGo|TestCoresHold|TestNothingLeaks|TestOneOwnerASandbox|$\

@@ -191,6 +191,48 @@ func TestAFailedAttemptTellsItsOutputs(t *testing.T) {
 	}
 }
 
+// What is left of a task is what its last attempt left, if it has not succeeded; where no record says which that was,
+// any may be.
+func TestWhatIsLeftOfATask(t *testing.T) {
+	w := deliveringWorld(t, func(j *command.JobSpec) { j.Count, j.MaxAttempts = 3, 2 })
+	fails := func() command.AttemptRef {
+		e := ended(w.s.Assignments("b")[0], command.Failed, 10)
+		e.Output = collected
+		w.must("b", &command.Complete{Attempts: []command.Ended{e}})
+		return e.AttemptRef
+	}
+	first := fails()
+	if w.s.OutputsLeft("b", first) {
+		t.Error("an attempt counts whose task is tried again")
+	}
+	var last command.AttemptRef
+	for v := w.taskOf(firstJob, first.Task); v.State != TaskFailed; v = w.taskOf(firstJob, first.Task) {
+		last = fails()
+	}
+	if last.Task != first.Task || w.s.OutputsLeft("b", first) || !w.s.OutputsLeft("b", last) {
+		t.Errorf("behind %v and %v: %t, %t", first, last, w.s.OutputsLeft("b", first), w.s.OutputsLeft("b", last))
+	}
+	other, forged, unknown := last, last, last
+	other.Task, forged.Token, unknown.Job.Num = 99, last.Token+1, 77
+	for _, ref := range []command.AttemptRef{other, forged, unknown} {
+		if w.s.OutputsLeft("b", ref) {
+			t.Errorf("%v is taken for what is left", ref)
+		}
+	}
+	if w.s.OutputsLeft("c", last) || w.s.OutputsLeft("nobody", last) {
+		t.Error("another site has it")
+	}
+	succeeded := w.succeeds("b")
+	w.must("a", delivered(succeeded, command.DeliveryOK, ""))
+	if w.s.OutputsLeft("b", succeeded) {
+		t.Error("of a task that has succeeded something is left")
+	}
+	w.restored()
+	if !w.s.OutputsLeft("b", last) {
+		t.Error("a snapshot changes it")
+	}
+}
+
 // Repeats, other tokens, other attempts, tasks that wait or run, jobs that are unknown: none of them changes anything.
 func TestStaleDeliversChangeNothing(t *testing.T) {
 	w := deliveringWorld(t, func(j *command.JobSpec) { j.Count = 3 })

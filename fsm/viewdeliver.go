@@ -87,6 +87,26 @@ func (s *views) OutputsWanted(name string, ref command.AttemptRef) bool {
 	return d != nil && d.site == x.id && d.attempt == ref.Attempt && d.token == ref.Token
 }
 
+// OutputsLeft reports whether what an attempt at a site has left is, or may be, what is left of its task: the task has
+// failed or was cancelled, and by its record, if one is kept, this attempt was the last. Nothing waits for that; its
+// owner may fetch it while the site keeps it.
+func (s *views) OutputsLeft(name string, ref command.AttemptRef) bool {
+	x, seq := s.byName[name], s.findJob(ref.Job)
+	if x == nil || seq == 0 {
+		return false
+	}
+	j := s.jobs.Get(seq)
+	if !j.delivers || j.tasks == nil || ref.Task >= j.count {
+		return false
+	}
+	at, ended := j.tasks.findRun(ref.Task)
+	if !ended || at.state != TaskFailed && at.state != TaskCancelled {
+		return false
+	}
+	r := j.tasks.findRecord(ref.Task)
+	return r == nil || r.site == x.id && r.attempt == ref.Attempt && r.token == ref.Token
+}
+
 // OutputsChange returns the number of the last entry with which OutputsWanted became false for something that a site
 // keeps. It is 0 for an unknown site. After Restore it is the restored entry's number.
 func (s *views) OutputsChange(name string) uint64 {

@@ -39,6 +39,8 @@ func (k *Keeper) Answer(_ context.Context, from string, q transfer.Request) (tra
 		if !named {
 			return nil, transfer.NotAllowed
 		}
+	case transfer.Release:
+		return nil, k.release(e, hash)
 	default: // an input, or what a later version asks for
 		return nil, transfer.NotAllowed
 	}
@@ -52,6 +54,17 @@ func (k *Keeper) Answer(_ context.Context, from string, q transfer.Request) (tra
 		return nil, transfer.Failed
 	}
 	return r, transfer.Granted
+}
+
+// release lets go what a failed attempt has left, as its owner says. What has succeeded the state decides about.
+func (k *Keeper) release(e *Entry, manifest files.Hash) transfer.Refusal {
+	if e.Succeeded || manifest != files.Hash(e.Output.Manifest) {
+		return transfer.NotAllowed
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e.released, k.due = true, true
+	return transfer.Gone
 }
 
 // named reports whether the manifest of an attempt names a blob.

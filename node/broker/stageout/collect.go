@@ -29,11 +29,11 @@ type Order struct {
 	Result  executor.Result
 }
 
-// Outcome is what came of it. At most one of the texts is set, and nothing is kept then.
+// Outcome is what came of it. At most one of the texts is set.
 type Outcome struct {
-	Output command.Output
-	Failed string // the task has not left what it had to
-	Lost   string // this site cannot read or keep what it left
+	Output command.Output // zero: nothing is kept
+	Failed string         // the task has not left what it had to
+	Lost   string         // this site cannot read or keep what it left; nothing is kept then
 }
 
 // Collect keeps what an attempt has left, durably: for its owner, or as a result of this site's own job. The error is
@@ -53,8 +53,12 @@ func (k *Keeper) Collect(ctx context.Context, c executor.Collector, o Order) (ou
 			return Outcome{}, context.Cause(ctx)
 		case err == nil:
 			return out, nil
-		case try == collectTries || errors.Is(err, executor.ErrUnknownAttempt):
+		case try == collectTries || errors.Is(err, executor.ErrUnknownAttempt),
+			!o.Result.Succeeded() && errors.Is(err, store.ErrFull): // a failure waits for no room
 			return Outcome{Lost: "its outputs could not be kept at its site: " + err.Error()}, nil
+		}
+		if errors.Is(err, store.ErrFull) {
+			_ = k.makeRoom(ctx, files.MaxManifest) // what is left of it is small files; the next try tells
 		}
 		if err = k.pause(ctx, wait); err != nil {
 			return Outcome{}, err
@@ -70,35 +74,59 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 		return out, err
 	}
 	own := ref.Job.Site == k.cfg.Site
-	at := store.OutgoingOf(ref.Job.Site)
+	t := &taking{ctx: ctx, store: k.cfg.Store, at: store.OutgoingOf(ref.Job.Site), by: pinOf(o.ID), room: k.makeRoom}
 	if own {
-		at = store.OwnOf(k.cfg.UserOf(ref.Job.Num))
+		t.at, t.room = store.OwnOf(k.cfg.UserOf(ref.Job.Num)), nil
 	}
-	t := &taking{ctx: ctx, store: k.cfg.Store, at: at, by: pinOf(o.ID)}
-	out.Output, err = t.take(c, o)
+	succeeded := o.Result.Succeeded()
+	out.Output, err = t.take(c, o.ID, wantOf(o, succeeded))
+	var missing *executor.MissingOutputError
+	out.Failed = faultOf(err)
+	if errors.As(err, &missing) && o.Outputs.When == executor.WhenAlways { // it has failed: what is there is kept
+		succeeded = false
+		out.Output, err = t.take(c, o.ID, wantOf(o, succeeded))
+	}
+	if out.Failed != "" && err != nil || faultOf(err) != "" { // this site's trouble is no excuse of the task's
+		out.Output, err = command.Output{}, nil
+	}
+	switch {
+	case err != nil || out.Output.IsZero():
+	case own:
+		err = k.keepResult(ref, out.Output)
+	case t.files == 0 && !succeeded: // nobody has to come for nothing
+		out.Output = command.Output{}
+	default:
+		err = k.add(ctx, Entry{ID: o.ID, Output: out.Output, KeptMs: k.cfg.Now().UnixMilli(), Succeeded: succeeded})
+	}
+	if err != nil || out.Output.IsZero() || own {
+		k.cfg.Store.Unpin(pinOf(o.ID))
+	}
+	return out, err
+}
+
+// faultOf says that the task has not left what it had to, "" = that is not what the error says.
+func faultOf(err error) string {
 	var missing *executor.MissingOutputError
 	var bound *executor.OutputBoundError
 	switch {
 	case errors.As(err, &missing):
-		out.Failed = missing.Error()
+		return missing.Error()
 	case errors.As(err, &bound):
-		out.Failed = bound.Error()
+		return bound.Error()
 	case errors.Is(err, files.ErrPath), errors.Is(err, files.ErrTooMany), errors.Is(err, files.ErrOverlap):
-		out.Failed = "its outputs cannot travel: " + err.Error()
-	case err == nil && own:
-		err = k.keepResult(ref, out.Output)
-	case err == nil:
-		err = k.add(ctx, Entry{
-			ID: o.ID, Output: out.Output, KeptMs: k.cfg.Now().UnixMilli(), Succeeded: o.Result.Succeeded(),
-		})
+		return "its outputs cannot travel: " + err.Error()
 	}
-	if err != nil || out.Failed != "" || own {
-		k.cfg.Store.Unpin(pinOf(o.ID))
+	return ""
+}
+
+// wantOf returns what is collected of an attempt: of one that failed nothing is required.
+func wantOf(o Order, succeeded bool) executor.Outputs {
+	want := o.Outputs
+	if !succeeded {
+		want.Optional = append(append([]string(nil), want.Paths...), want.Optional...)
+		want.Paths = nil
 	}
-	if out.Failed != "" {
-		out.Output, err = command.Output{}, nil
-	}
-	return out, err
+	return want
 }
 
 // keepResult has a result of this site's own job kept by whoever keeps those.
@@ -114,18 +142,15 @@ type taking struct {
 	store *store.Store
 	at    store.Place
 	by    string
+	room  func(ctx context.Context, bytes int64) error // nil: whatever there is
 	w     *files.ManifestWriter
+	files int // in it
 }
 
 var _ executor.OutputSink = (*taking)(nil)
 
-// take collects an attempt. What failed attempts left is kept as far as it is there.
-func (t *taking) take(c executor.Collector, o Order) (out command.Output, err error) {
-	want := o.Outputs
-	if !o.Result.Succeeded() {
-		want.Optional = append(append([]string(nil), want.Paths...), want.Optional...)
-		want.Paths = nil
-	}
+// take collects an attempt.
+func (t *taking) take(c executor.Collector, id executor.ID, want executor.Outputs) (out command.Output, err error) {
 	type put struct {
 		blob files.Blob
 		err  error
@@ -137,8 +162,8 @@ func (t *taking) take(c executor.Collector, o Order) (out command.Output, err er
 		_ = r.CloseWithError(failed) // who writes must not wait
 		manifest <- put{b, failed}
 	}()
-	t.w = files.NewManifestWriter(w)
-	if err = c.Collect(t.ctx, o.ID, want, t); err == nil {
+	t.w, t.files = files.NewManifestWriter(w), 0
+	if err = c.Collect(t.ctx, id, want, t); err == nil {
 		err = t.w.Close()
 	}
 	_ = w.CloseWithError(err) // nil ends the manifest
@@ -155,6 +180,12 @@ func (t *taking) take(c executor.Collector, o Order) (out command.Output, err er
 
 // File implements executor.OutputSink.
 func (t *taking) File(f executor.OutputFile, r io.Reader) error {
+	if t.room != nil {
+		if err := t.room(t.ctx, f.Size); err != nil {
+			return err
+		}
+	}
+	t.files++
 	e := files.Entry{Path: f.Path, Executable: f.Executable, Size: f.Size}
 	if t.w.Inlines(f.Size) {
 		e.Inline = make([]byte, f.Size)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,9 +29,11 @@ type Config struct {
 	UserOf func(num uint64) string
 	// Record makes writes of the journal durable.
 	Record func(ctx context.Context, writes []record.Write) error
-	// Wanted reports, by the state, whether outputs of an attempt here are still wanted; Change is the entry with which
-	// that became false for one last.
+	// Wanted reports, by the state, whether outputs of an attempt here are still waited for; Change is the entry with
+	// which that became false for one last.
 	Wanted func(ref command.AttemptRef) bool
+	// Left reports, by the state, whether they may be what is left of a task that did not succeed.
+	Left   func(ref command.AttemptRef) bool
 	Change func() uint64
 	// Current returns nil once the state is as new as the federation's: before, it may not know of an attempt yet whose
 	// outputs are wanted.
@@ -40,11 +43,10 @@ type Config struct {
 }
 
 const (
-	// keepFailed is how long outputs of an attempt are kept that did not succeed: nobody waits for them, and its owner
-	// may want to see why.
-	keepFailed = time.Hour
 	// maxGone is how many attempts are remembered whose outputs were removed.
 	maxGone = 4096
+	// maxDropped is how many are removed with one sync.
+	maxDropped = 1000
 	// lookEvery is how often it is looked for what is wanted no more, keptLooks after how many of these looks for what
 	// was kept for long enough.
 	lookEvery = time.Second
@@ -57,7 +59,13 @@ type Entry struct {
 	Output    command.Output `json:"output"`
 	KeptMs    int64          `json:"kept_ms"` // since when, unix milliseconds
 	Succeeded bool           `json:"succeeded,omitempty"`
+
+	// released: its owner wants it no more, or it had to make room. Guarded by Keeper.mu.
+	released bool
 }
+
+// bytes returns about what an entry takes.
+func (e *Entry) bytes() int64 { return e.Output.Bytes + e.Output.Size }
 
 // Keeper keeps outputs. It is safe for concurrent use.
 type Keeper struct {
@@ -71,7 +79,9 @@ type Keeper struct {
 	// oldest of gone first.
 	oldest []command.AttemptRef
 	// seen is the Change up to which it was looked for what is wanted no more; 0 = not yet.
-	seen  uint64
+	seen uint64
+	// due: something was released.
+	due   bool
 	names index
 }
 
@@ -124,7 +134,10 @@ func (k *Keeper) add(ctx context.Context, e Entry) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.by[ref], k.seen = &e, 0
+	k.by[ref] = &e
+	if e.Succeeded {
+		k.seen = 0
+	}
 	return nil
 }
 
@@ -142,7 +155,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Sweep removes what the state does not want any more; with aged also what was kept for long enough.
+// Sweep removes what was released, and what the state does not want any more; with aged also what was kept for long
+// enough, and what failed attempts left that do not count: nobody waits for their room.
 func (k *Keeper) Sweep(ctx context.Context, aged bool) {
 	if k.cfg.Current() != nil {
 		return
@@ -150,43 +164,62 @@ func (k *Keeper) Sweep(ctx context.Context, aged bool) {
 	change := k.cfg.Change()
 	k.mu.Lock()
 	changed := k.seen == 0 || k.seen != change
-	var kept []Entry
-	if changed || aged {
-		for _, e := range k.by {
-			kept = append(kept, *e)
+	var kept []leaving
+	if changed || aged || k.due {
+		for ref, e := range k.by {
+			if aged || e.released || changed && e.Succeeded {
+				kept = append(kept, leaving{ref, e, e.released})
+			}
 		}
 	}
-	k.seen = max(change, 1)
+	k.seen, k.due = max(change, 1), false
 	k.mu.Unlock()
-	for i := range kept {
-		e := &kept[i]
-		ref, err := node.AttemptOf(e.ID)
-		if err != nil {
-			continue // ids of attempts were made from references
+	var list []leaving
+	for _, x := range kept {
+		x.gone = x.gone || k.cfg.Hold > 0 && k.cfg.Now().Sub(time.UnixMilli(x.KeptMs)) >= k.cfg.Hold
+		if x.gone || !k.cfg.Wanted(x.ref) && !k.cfg.Left(x.ref) {
+			list = append(list, x)
 		}
-		age := k.cfg.Now().Sub(time.UnixMilli(e.KeptMs))
-		held := k.cfg.Hold > 0 && age >= k.cfg.Hold
-		if held || (!e.Succeeded && age >= keepFailed || e.Succeeded) && !k.cfg.Wanted(ref) {
-			k.drop(ctx, ref, e, held)
+	}
+	k.drop(ctx, list)
+}
+
+// leaving is an entry that is, or may be, removed.
+type leaving struct {
+	ref command.AttemptRef
+	*Entry
+	gone bool // its owner may still ask for it
+}
+
+// drop removes the outputs of attempts.
+func (k *Keeper) drop(ctx context.Context, list []leaving) {
+	for part := range slices.Chunk(list, maxDropped) {
+		writes := make([]record.Write, len(part))
+		for i, x := range part {
+			writes[i] = record.Tidy(record.BucketOutgoing, []byte(x.ID.String()))
+		}
+		if k.cfg.Record(ctx, writes) != nil {
+			return // it ends
+		}
+		for _, x := range part {
+			k.forget(x)
+			k.cfg.Store.Unpin(pinOf(x.ID))
 		}
 	}
 }
 
-// drop removes the outputs of an attempt; gone: its owner may still ask for them.
-func (k *Keeper) drop(ctx context.Context, ref command.AttemptRef, e *Entry, gone bool) {
-	if k.cfg.Record(ctx, []record.Write{record.Tidy(record.BucketOutgoing, []byte(e.ID.String()))}) != nil {
-		return // it ends
-	}
+// forget removes an entry from memory, and remembers that its time is over if its owner may still ask for it.
+func (k *Keeper) forget(x leaving) {
 	k.mu.Lock()
-	delete(k.by, ref)
-	k.names.drop(ref)
-	if gone && !k.gone[ref] {
-		k.gone[ref] = true
-		if k.oldest = append(k.oldest, ref); len(k.oldest) > maxGone {
-			delete(k.gone, k.oldest[0])
-			k.oldest = k.oldest[1:]
-		}
+	defer k.mu.Unlock()
+	delete(k.by, x.ref)
+	k.names.drop(x.ref)
+	if !x.gone || k.gone[x.ref] {
+		return
 	}
-	k.mu.Unlock()
-	k.cfg.Store.Unpin(pinOf(e.ID))
+	k.gone[x.ref] = true
+	if k.oldest = append(k.oldest, x.ref); len(k.oldest) > maxGone {
+		delete(k.gone, k.oldest[0])
+		k.oldest = k.oldest[1:]
+	}
 }

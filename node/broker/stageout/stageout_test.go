@@ -64,6 +64,7 @@ type rig struct {
 	now     time.Time
 	quota   int64
 	wanted  map[command.AttemptRef]bool
+	failed  map[command.AttemptRef]bool // and are what is left of their tasks
 	change  uint64
 	behind  error
 	results []node.TaskResult
@@ -71,7 +72,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{T: t, now: time.Unix(1_700_000_000, 0), wanted: map[command.AttemptRef]bool{}, quota: 1 << 30, change: 1}
+	r := &rig{T: t, now: time.Unix(1_700_000_000, 0), wanted: map[command.AttemptRef]bool{}, failed: map[command.AttemptRef]bool{}, quota: 1 << 30, change: 1}
 	r.openStore(t.TempDir())
 	var err error
 	if r.journal, err = record.OpenJournal(t.TempDir()); err != nil {
@@ -101,6 +102,7 @@ func (r *rig) reopen() {
 		UserOf:  func(uint64) string { return "alice" },
 		Record:  func(_ context.Context, w []record.Write) error { return r.journal.Commit(w) },
 		Wanted:  func(ref command.AttemptRef) bool { return r.wanted[ref] },
+		Left:    func(ref command.AttemptRef) bool { return r.failed[ref] },
 		Change:  func() uint64 { return r.change },
 		Current: func() error { return r.behind },
 		KeepResult: func(_ uint64, x node.TaskResult) error {
@@ -254,10 +256,16 @@ func TestUnwantedIsRemoved(t *testing.T) {
 	if _, refusal := r.get("a", failed, transfer.Manifest, lost.Output.Manifest); refusal != transfer.Granted {
 		t.Errorf("what a failed attempt left, at once: %d", refusal)
 	}
-	r.now = r.now.Add(keepFailed)
+	r.failed[refTo(t, failed)] = true
+	r.now = r.now.Add(24 * time.Hour)
+	r.Sweep(t.Context(), true)
+	if _, refusal := r.get("a", failed, transfer.Manifest, lost.Output.Manifest); refusal != transfer.Granted {
+		t.Errorf("what is left of a task that failed, a day later: %d", refusal)
+	}
+	r.failed[refTo(t, failed)] = false
 	r.Sweep(t.Context(), true)
 	if _, refusal := r.get("a", failed, transfer.Manifest, lost.Output.Manifest); refusal != transfer.NotHere {
-		t.Errorf("what a failed attempt left, later: %d", refusal)
+		t.Errorf("what an attempt left that does not count: %d", refusal)
 	}
 	r.now = r.now.Add(7 * 24 * time.Hour)
 	r.Sweep(t.Context(), true)

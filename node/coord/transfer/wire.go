@@ -34,6 +34,7 @@ const (
 	Input    What = iota + 1 // a blob that the attempt's job names as an input; the owner has it
 	Manifest                 // the manifest of the attempt's outputs; its executor has it
 	Output                   // a blob that this manifest names
+	Release                  // no blob: the attempt's outputs may go, says its owner of this manifest; answered by Gone
 )
 
 // Blob is what an asker wants, and by which attempt it may have it.

@@ -1,0 +1,68 @@
+package stageout
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/node/files/store"
+)
+
+// roomForList is kept free for a manifest, which is written while its files are.
+const roomForList = 64 << 10
+
+// makeRoom has what failed attempts left go until so many more bytes fit into the outgoing space, the oldest of the
+// owner first that has most of it here: so what is delivered finds room, and no owner's failures push out another's
+// for long. If nothing is left to go, it is the store that says so.
+func (k *Keeper) makeRoom(ctx context.Context, bytes int64) error {
+	for {
+		u := k.cfg.Store.Usage(store.Outgoing)
+		lacking := u.Bytes + bytes + roomForList - u.Max
+		if lacking <= 0 {
+			return nil
+		}
+		victims := k.victims(lacking)
+		if len(victims) == 0 {
+			return nil
+		}
+		k.drop(ctx, victims)
+		for more := true; more; {
+			var err error
+			if _, more, err = k.cfg.Store.Collect(); err != nil {
+				return fmt.Errorf("make room for outputs: %w", err)
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// victims returns what goes next for so many bytes, none: nothing may. It is nobody's any more then.
+func (k *Keeper) victims(bytes int64) (out []leaving) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	of, sums, most := map[string][]leaving{}, map[string]int64{}, ""
+	for ref, e := range k.by {
+		if e.Succeeded || e.released {
+			continue
+		}
+		site := ref.Job.Site
+		of[site] = append(of[site], leaving{ref: ref, Entry: e, gone: true})
+		if sums[site] += e.bytes(); most == "" || sums[site] > sums[most] {
+			most = site
+		}
+	}
+	list := of[most]
+	slices.SortFunc(list, func(a, b leaving) int {
+		return cmp.Or(cmp.Compare(a.KeptMs, b.KeptMs), cmp.Compare(a.ID.String(), b.ID.String()))
+	})
+	for freed := int64(0); freed < bytes && len(out) < len(list); {
+		e := list[len(out)]
+		e.released = true
+		freed += e.bytes()
+		out = append(out, e)
+	}
+	return out
+}

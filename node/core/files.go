@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -146,8 +147,10 @@ func (c *Core) handleCollected(ev CollectedEvent, fx *Effects) {
 	a.Collecting, a.Output = false, ev.Output
 	r := ev.Result
 	switch {
-	case ev.Lost != "": // this site's fault: a loss, not a failure
+	case ev.Lost != "" && r.Succeeded(): // this site's fault: a loss, not a failure
 		r.Cause, r.Detail = executor.Stopped, ev.Lost
+	case ev.Lost != "" && r.Cause != executor.Stopped: // it has failed all the same
+		r.Detail = strings.TrimPrefix(r.Detail+"; "+ev.Lost, "; ")
 	case ev.Failed != "" && r.Succeeded():
 		r.Cause, r.Detail = executor.NoStart, ev.Failed // it counts as failed
 	}

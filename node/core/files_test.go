@@ -325,6 +325,34 @@ func TestMissingOutputsFail(t *testing.T) {
 	}
 }
 
+// TestFailureStaysOne: what its site could not keep of a failed attempt changes its reason, and nothing else; what it
+// could keep of one that left too little is told.
+func TestFailureStaysOne(t *testing.T) {
+	left := command.Output{Manifest: [32]byte{7}, Size: 1, Bytes: 5}
+	for exit, change := range []func(*CollectedEvent){
+		0: func(ev *CollectedEvent) { ev.Failed, ev.Output = "output y is missing", left },
+		3: func(ev *CollectedEvent) { ev.Lost, ev.Output = "no room for its outputs", command.Output{} },
+	} {
+		if change == nil {
+			continue
+		}
+		r, _, b, id := stagingRig(t, bothJob)
+		b.here(id)
+		r.late = func(s *rigSite, ev Event) {
+			r.late = nil
+			got := ev.(CollectedEvent)
+			change(&got)
+			s.turn(got)
+		}
+		b.finish(id, exit)
+		ended := b.pending[0].Body.(*command.Complete).Attempts[0]
+		if ended.Outcome != command.Failed || ended.ExitCode != int32(exit) || (ended.Output == left) != (exit == 0) ||
+			!strings.Contains(ended.Detail, "output") {
+			t.Errorf("exit code %d: %+v", exit, ended)
+		}
+	}
+}
+
 // TestStagingRecord: a record of before files, and one of an attempt that is staging, are read.
 func TestStagingRecord(t *testing.T) {
 	_, _, b, id := stagingRig(t, inputJob)

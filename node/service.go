@@ -150,6 +150,9 @@ type Task struct {
 	Unrecorded bool
 	// Position is the task's number in the state and at the handlers.
 	Position uint32
+	// NotHome says why what it left at another site, having ended without success, is not here; "" = it is, or nothing
+	// is known of it. Reason says it, too.
+	NotHome string
 }
 
 // JobQuery selects and pages jobs, newest first.

@@ -53,6 +53,10 @@ func newFileMover(b *Broker) *fileMover {
 			cfg.Replica.View(func(s *fsm.State) { wanted = s.OutputsWanted(cfg.Site, ref) })
 			return wanted
 		},
+		Left: func(ref command.AttemptRef) (left bool) {
+			cfg.Replica.View(func(s *fsm.State) { left = s.OutputsLeft(cfg.Site, ref) })
+			return left
+		},
 		Change: func() (entry uint64) {
 			cfg.Replica.View(func(s *fsm.State) { entry = s.OutputsChange(cfg.Site) })
 			return entry

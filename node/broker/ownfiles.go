@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/broker/delivery"
 	"github.com/cloudshare/cloudshare/node/broker/jobinputs"
+	"github.com/cloudshare/cloudshare/node/broker/leftover"
 	"github.com/cloudshare/cloudshare/node/broker/results"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
 	"github.com/cloudshare/cloudshare/node/files/store"
@@ -28,6 +29,7 @@ type ownFiles struct {
 	inputs   *jobinputs.Book
 	results  *results.Book
 	delivery *delivery.Loop
+	leftover *leftover.Fetcher
 	sent     atomic.Int64  // bytes, to other sites
 	loaded   chan struct{} // closed once all that is to stay is pinned
 
@@ -52,8 +54,10 @@ func newOwnFiles(b *Broker, sealer *seal.Sealer) (k *ownFiles, err error) {
 	}
 	k.delivery = delivery.New(delivery.Config{
 		Store: cfg.Files, Results: k.results, State: deliveryState{cfg.Site, cfg.Replica}, Transfers: b.moved,
-		JobOf: k.wanted, Say: k.say, Full: b.disk.Full, Wait: cfg.Data.DeliverWait, Logger: cfg.Logger,
+		WantedOf: k.wanted, Say: k.say, Full: func(int64) error { return b.disk.Full() }, Wait: cfg.Data.DeliverWait,
+		Pins: "deliver", Pace: delivery.Prompt, Logger: cfg.Logger,
 	})
+	k.bringLeftovers()
 	return k, nil
 }
 
@@ -67,6 +71,7 @@ func (k *ownFiles) start() {
 			return
 		}
 		k.goroutine(func() { k.delivery.Run(k.ctx) })
+		k.goroutine(func() { k.leftover.Run(k.ctx) })
 		k.sweepLoop()
 	})
 }
@@ -96,8 +101,9 @@ func (k *ownFiles) overtaken(num uint64, r *node.TaskResult) (yes bool) {
 	return yes
 }
 
-// wanted says what a job of this site wants of its outputs.
-func (k *ownFiles) wanted(id command.JobID) (delivery.Wanted, error) {
+// wanted says what the job of an attempt, which is this site's, wants of its outputs.
+func (k *ownFiles) wanted(ref command.AttemptRef) (delivery.Wanted, error) {
+	id := ref.Job
 	var js command.JobSpec
 	known := false
 	k.b.cfg.Replica.View(func(s *fsm.State) {

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -21,6 +22,7 @@ type round struct {
 	entry uint64
 	said  []command.Delivered
 	done  []*delivery // of said
+	bytes int64       // of those that were begun
 	away  error       // why the site could not be reached, nil: it could
 }
 
@@ -43,8 +45,8 @@ func (f *fetched) result() results.Result {
 	}}
 }
 
-func (d *delivery) pin() string {
-	return fmt.Sprintf("deliver/%d/%d/%d/%d", d.Job.Num, d.Task, d.Attempt, d.Token)
+func (l *Loop) pinOf(d *delivery) string {
+	return fmt.Sprintf("%s/%d/%d/%d/%d", l.cfg.Pins, d.Job.Num, d.Task, d.Attempt, d.Token)
 }
 
 // maxGroup is about how many blobs are asked for before what has come is kept.
@@ -76,16 +78,18 @@ func (l *Loop) fetch(ctx context.Context, site string, batch []*delivery) {
 	r.tell()
 	for _, d := range batch {
 		if d.ctx.Err() != nil { // it was dropped, and may have been pinned since
-			l.cfg.Store.Unpin(d.pin())
+			l.cfg.Store.Unpin(l.pinOf(d))
 		}
 	}
 }
 
 // begin returns a delivery to be fetched, nil: what becomes of it is known already.
 func (r *round) begin(d *delivery) *fetched {
-	w, err := r.cfg.JobOf(d.Job)
+	w, err := r.cfg.WantedOf(d.AttemptRef)
 	f := &fetched{delivery: d, Wanted: w, at: store.OwnOf(w.User)}
 	switch {
+	case errors.Is(err, ErrUnwanted):
+		r.say(d, command.DeliveryLost, err.Error())
 	case err != nil:
 		r.retry(f, err)
 	case d.Output.IsZero() && len(w.Outputs.Paths) > 0:
@@ -98,7 +102,8 @@ func (r *round) begin(d *delivery) *fetched {
 	case r.cfg.Results.Has(d.Job.Num, f.result().TaskResult): // an earlier life of the broker did
 		r.say(d, command.DeliveryOK, "")
 	default:
-		if f.err = r.cfg.Full(); f.err == nil {
+		if f.err = r.cfg.Full(r.bytes + d.Output.Bytes); f.err == nil {
+			r.bytes += d.Output.Bytes
 			return f
 		}
 		r.waitForRoom(f)

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,24 +42,34 @@ type Config struct {
 	Results   *results.Book
 	State     State
 	Transfers transfer.Puller
-	// JobOf returns what a job of this site wants; an error: it cannot be said now.
-	JobOf func(id command.JobID) (Wanted, error)
+	// WantedOf returns what an attempt's job wants. Errors: ErrUnwanted, else it cannot be said now.
+	WantedOf func(ref command.AttemptRef) (Wanted, error)
 	// Say tells the federation what became of outputs; done is called with what it answers, and does not wait.
 	Say func(list []command.Delivered, done func(command.Code))
-	// Full returns why nothing may be written to the disk now, or nil.
-	Full func() error
+	// Full returns why so many bytes more may not be written now, or nil.
+	Full func(bytes int64) error
 	// Wait is how long outputs are waited for whose site is away.
-	Wait   time.Duration
+	Wait time.Duration
+	// Pins begins the names of the loop's pins in the store: no other loop has it.
+	Pins   string
+	Pace   Pace
 	Logger zerolog.Logger
 }
 
-const (
-	// maxBatch is how many deliveries are fetched together.
-	maxBatch = 256
-	// siteWorkers are the batches of one site that are fetched at a time: one large one does not hold up all others.
-	siteWorkers = 2
-	// maxWorkers are the batches of all sites that are fetched at a time.
-	maxWorkers = 16
+// ErrUnwanted reports outputs that nobody wants.
+var ErrUnwanted = errors.New("nobody wants them any more")
+
+// Pace bounds what a loop does at a time.
+type Pace struct {
+	Batch       int // deliveries that are fetched together
+	SiteWorkers int // batches of one site: of two, one large one does not hold up all others
+	Workers     int // batches of all sites
+}
+
+// Prompt is the pace of what tasks wait for, Idle of what nothing waits for.
+var (
+	Prompt = Pace{Batch: 256, SiteWorkers: 2, Workers: 16}
+	Idle   = Pace{Batch: 32, SiteWorkers: 1, Workers: 2}
 )
 
 // Loop fetches what is delivered to this site.
@@ -95,7 +106,7 @@ type delivery struct {
 // New returns a loop, for Run.
 func New(cfg Config) *Loop {
 	return &Loop{
-		cfg: cfg, workers: make(chan struct{}, maxWorkers),
+		cfg: cfg, workers: make(chan struct{}, cfg.Pace.Workers),
 		all: map[command.AttemptRef]*delivery{}, sites: map[string]*site{},
 	}
 }
@@ -153,7 +164,7 @@ func (l *Loop) add(ctx context.Context, of fsm.Delivery) {
 func (l *Loop) drop(d *delivery) {
 	d.end()
 	delete(l.all, d.AttemptRef)
-	l.cfg.Store.Unpin(d.pin())
+	l.cfg.Store.Unpin(l.pinOf(d))
 }
 
 // moved notes that something of a delivery has come.

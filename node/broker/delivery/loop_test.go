@@ -64,7 +64,7 @@ func TestAwaySite(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.peer("back").away, r.peer("gone").away = true, true
 		back := r.left("back", 1, 0, big("x"))
-		for i := range uint32(3 * maxBatch) {
+		for i := range uint32(3 * Prompt.Batch) {
 			r.left("gone", 2, i, "y")
 		}
 		r.start()
@@ -72,13 +72,13 @@ func TestAwaySite(t *testing.T) {
 		if why := r.loop.Why(back.AttemptRef); why == "" || len(r.told) > 0 {
 			t.Errorf("in between: %d are told; why: %q", len(r.told), why)
 		}
-		if s := r.loop.Stats(); s.Waiting != 1+3*maxBatch || s.OldestMs < (waitFor/2).Milliseconds() {
+		if s := r.loop.Stats(); s.Waiting != 1+3*Prompt.Batch || s.OldestMs < (waitFor/2).Milliseconds() {
 			t.Errorf("in between: %+v", s)
 		}
 		r.peer("back").set(func(p *peer) { p.away = false })
 		outcome(t, r.next(), back, command.DeliveryOK, "")
 		began := time.Now()
-		for range 3 * maxBatch {
+		for range 3 * Prompt.Batch {
 			if got := r.next(); got.Outcome != command.DeliveryLost || got.Job.Num != 2 {
 				t.Fatalf("told %+v", got)
 			}

@@ -30,7 +30,7 @@ var errOther = errors.New("it sends something else than it said")
 func (r *round) fetchManifests(list []*fetched) {
 	var wants []want
 	for _, f := range list {
-		if missing := r.cfg.Store.Pin(f.pin(), store.Ref{Place: f.at, Hash: f.Output.Manifest}); len(missing) > 0 {
+		if missing := r.cfg.Store.Pin(r.pinOf(f.delivery), store.Ref{Place: f.at, Hash: f.Output.Manifest}); len(missing) > 0 {
 			wants = append(wants, want{f, transfer.Manifest, f.manifest()})
 		}
 	}
@@ -73,7 +73,7 @@ func (r *round) addMissing(wants []want, f *fetched) []want {
 	for i, b := range f.blobs {
 		hashes[i], refs[i] = b.Hash, store.Ref{Place: f.at, Hash: b.Hash}
 	}
-	r.cfg.Store.Pin(f.pin(), refs...)
+	r.cfg.Store.Pin(r.pinOf(f.delivery), refs...)
 	for i, size := range r.cfg.Store.Sizes(f.at, hashes...) {
 		switch {
 		case size < 0:

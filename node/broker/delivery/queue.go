@@ -31,7 +31,7 @@ func (l *Loop) queue(ctx context.Context, d *delivery) {
 	} else {
 		s.later = append(s.later, d)
 	}
-	if s.workers < siteWorkers && !l.ended {
+	if s.workers < l.cfg.Pace.SiteWorkers && !l.ended {
 		s.workers++
 		l.wg.Go(func() { l.work(ctx, s) })
 	}
@@ -64,7 +64,7 @@ func (l *Loop) next(ctx context.Context, s *site) (batch []*delivery, wait time.
 	now := time.Now()
 	wait = s.rest.Sub(now)
 	if ctx.Err() == nil && wait <= 0 {
-		batch, wait = s.takeDue(now)
+		batch, wait = s.takeDue(now, l.cfg.Pace.Batch)
 	}
 	switch {
 	case ctx.Err() == nil && len(batch) > 0:
@@ -79,11 +79,11 @@ func (l *Loop) next(ctx context.Context, s *site) (batch []*delivery, wait time.
 }
 
 // takeDue takes what is to be fetched now, or says how long it takes until something is.
-func (s *site) takeDue(now time.Time) (batch []*delivery, wait time.Duration) {
-	for len(batch) < maxBatch && len(s.fresh) > 0 {
+func (s *site) takeDue(now time.Time, most int) (batch []*delivery, wait time.Duration) {
+	for len(batch) < most && len(s.fresh) > 0 {
 		batch, s.fresh = appendLive(batch, s.fresh[0]), s.fresh[1:]
 	}
-	for len(batch) < maxBatch && len(s.later) > 0 && !s.later[0].due.After(now) {
+	for len(batch) < most && len(s.later) > 0 && !s.later[0].due.After(now) {
 		batch, s.later = appendLive(batch, s.later[0]), s.later[1:]
 	}
 	if len(s.later) > 0 {

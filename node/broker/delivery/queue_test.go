@@ -10,7 +10,7 @@ import (
 func TestOldReasonGoesWithTheNextTry(t *testing.T) {
 	d := &delivery{ctx: t.Context(), why: "its broker cannot be reached"}
 	s := &site{later: []*delivery{d}}
-	if batch, _ := s.takeDue(time.Now()); len(batch) != 1 || d.why != "" {
+	if batch, _ := s.takeDue(time.Now(), Prompt.Batch); len(batch) != 1 || d.why != "" {
 		t.Errorf("%d taken, reason %q", len(batch), d.why)
 	}
 }

@@ -86,8 +86,8 @@ func (r *rig) open() {
 // start runs the loop.
 func (r *rig) start() {
 	r.loop = New(Config{
-		Store: r.files, Results: r.book, State: r.state, Transfers: r.transfers(), JobOf: r.jobOf, Say: r.say,
-		Full: func() error { return r.full.get() }, Wait: waitFor, Logger: zerolog.Nop(),
+		Store: r.files, Results: r.book, State: r.state, Transfers: r.transfers(), WantedOf: r.wantedOf, Say: r.say,
+		Full: func(int64) error { return r.full.get() }, Wait: waitFor, Pins: "deliver", Pace: Prompt, Logger: zerolog.Nop(),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -116,8 +116,8 @@ func (r *rig) transfers() transfer.Puller {
 	return direct{r.peers}
 }
 
-func (r *rig) jobOf(id command.JobID) (Wanted, error) {
-	w, ok := r.wanted[id.Num]
+func (r *rig) wantedOf(ref command.AttemptRef) (Wanted, error) {
+	w, ok := r.wanted[ref.Job.Num]
 	if !ok {
 		w = Wanted{User: "ann", Outputs: jobspec.Outputs{Paths: []string{"out/*"}, MaxBytes: 1 << 30}}
 	}

@@ -36,6 +36,9 @@ type Sources struct {
 	// Delivery says what outputs that are on their way here wait for, by the attempt that left them; "" if that is not
 	// known.
 	Delivery func(ref command.AttemptRef) string
+	// Leftover says why what an attempt left that ended its task without success is not here, "" if that is not known,
+	// or it is.
+	Leftover func(ref command.AttemptRef) string
 	// Estimates of starts.
 	Estimates *estimate.Estimator
 	// Plausible watches what sites report.
@@ -73,6 +76,7 @@ type Reader struct {
 	query     func(context.Context, func(*core.Core)) error
 	progress  *StartProgress
 	delivery  func(ref command.AttemptRef) string
+	leftover  func(ref command.AttemptRef) string
 	estimates *estimate.Estimator
 	plausible *plausible.Watch
 	ctx       context.Context //nolint:containedctx // the life of the broker
@@ -86,6 +90,7 @@ func New(s Sources) *Reader {
 	return &Reader{
 		site: s.Site, replica: s.Replica, sealer: s.Sealer, log: s.Log, handlers: s.Handlers, home: s.Home,
 		query: s.Query, progress: s.Progress, delivery: s.Delivery,
+		leftover:  s.Leftover,
 		estimates: s.Estimates, plausible: s.Plausible,
 		ctx: s.Ctx, current: s.Current, freshness: s.Freshness, full: s.Full,
 	}

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -57,13 +58,25 @@ func (rd *Reader) federationTasks(id command.JobID, q node.TaskQuery) (tasks []n
 		tasks = make([]node.Task, len(scan.Found))
 		for i := range scan.Found {
 			tasks[i] = rd.taskOf(&scan.Found[i], &n, time.UnixMilli(job.Spec.CreatedMs))
-			if v := &scan.Found[i]; v.Delivering && id.Site == rd.site {
-				ref := command.AttemptRef{Job: id, Task: v.Index, Attempt: v.Attempt, Token: v.Token}
-				tasks[i].Reason = cmp.Or(rd.delivery(ref), v.Reason)
+			if id.Site == rd.site {
+				rd.explainFiles(id, &scan.Found[i], &tasks[i])
 			}
 		}
 	})
 	return tasks, next, ok
+}
+
+// explainFiles says what the files of a task wait for that has run at another site, or why they do not come.
+func (rd *Reader) explainFiles(id command.JobID, v *fsm.TaskView, t *node.Task) {
+	ref := command.AttemptRef{Job: id, Task: v.Index, Attempt: v.Attempt, Token: v.Token}
+	switch {
+	case v.Delivering:
+		t.Reason = cmp.Or(rd.delivery(ref), v.Reason)
+	case v.State.Ended() && !v.Output.IsZero() && v.Site != rd.site:
+		if t.NotHome = rd.leftover(ref); t.NotHome != "" {
+			t.Reason = strings.TrimPrefix(t.Reason+"; "+t.NotHome, "; ")
+		}
+	}
 }
 
 func (rd *Reader) taskOf(v *fsm.TaskView, n *jobspec.Numbering, submitted time.Time) node.Task {

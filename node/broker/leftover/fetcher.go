@@ -1,0 +1,215 @@
+package leftover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/broker/delivery"
+	"github.com/cloudshare/cloudshare/node/broker/results"
+	"github.com/cloudshare/cloudshare/node/coord/transfer"
+	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/replica"
+)
+
+// Source is the state of the federation, as far as it says what tasks have left.
+type Source interface {
+	// Jobs lists some of this site's jobs with outputs, and the place to go on from, 0 behind the last; it begins at 0.
+	Jobs(before uint64) (jobs []command.JobID, next uint64)
+	// Left lists what some of a job's tasks have left at other sites that did not succeed, and the place to go on from,
+	// 0 behind the last; it begins at 0.
+	Left(job command.JobID, from uint32) (list []fsm.Delivery, next uint32)
+	// Position returns the number in the state of the task of an index.
+	Position(job command.JobID, index uint32) uint32
+	// Now is log time in milliseconds.
+	Now() int64
+	// Where returns a site's peer address, "" = it has none, and the state's entry.
+	Where(site string) (addr string, entry uint64)
+}
+
+// Config of a fetcher.
+type Config struct {
+	Site      string
+	Source    Source
+	Results   *results.Book
+	Transfers transfer.Puller
+	// Loop is how it fetches: Store, Full, Wait and Logger; the rest is the fetcher's to say.
+	Loop delivery.Config
+	// WantedOf returns what the job of an attempt that has run at a site wants of what it left. Errors:
+	// delivery.ErrUnwanted, else it cannot be said now.
+	WantedOf func(site string, ref command.AttemptRef) (delivery.Wanted, error)
+	Events   func(from node.EventID, filter node.EventFilter) *replica.Subscription
+	Now      func() node.EventID // the feed's place
+}
+
+// Fetcher brings home what is left of tasks.
+type Fetcher struct {
+	cfg  Config
+	list *list
+	loop *delivery.Loop
+	ctx  context.Context //nolint:containedctx // Run's, for what its loop says
+}
+
+// New returns a fetcher, for Run.
+func New(cfg Config) *Fetcher {
+	f := &Fetcher{cfg: cfg, list: newList(cfg.Source), ctx: context.Background()}
+	c := cfg.Loop
+	c.Results, c.Transfers, c.State = cfg.Results, cfg.Transfers, f.list
+	c.Pins, c.Pace, c.Say, c.WantedOf = "leftover", delivery.Idle, f.settle, f.wantedOf
+	f.loop = delivery.New(c)
+	return f
+}
+
+// Run fetches until ctx ends. It is called once, when the state is as new as the federation's.
+func (f *Fetcher) Run(ctx context.Context) {
+	f.ctx = ctx
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	sub := f.cfg.Events(f.cfg.Now(), node.EventFilter{
+		Site: f.cfg.Site, Kinds: map[fsm.EventKind]bool{fsm.EventTaskEnded: true},
+	})
+	f.list.sweepLater()
+	wg.Go(func() { f.loop.Run(ctx) })
+	wg.Go(func() { f.sweepLoop(ctx) })
+	for {
+		events, err := sub.Next(ctx)
+		switch {
+		case errors.Is(err, node.ErrEventsLost):
+			f.list.sweepLater()
+		case err != nil:
+			return
+		}
+		for i := range events {
+			f.take(&events[i])
+		}
+	}
+}
+
+// take notes what an event says was left elsewhere by a task that did not succeed.
+func (f *Fetcher) take(e *node.Event) {
+	failed := e.End == fsm.EndFailed || e.End == fsm.EndCancelled
+	elsewhere := e.Job.Site == f.cfg.Site && e.Site != "" && e.Site != f.cfg.Site && e.ID.Home == 0
+	if !failed || !elsewhere || e.Attempt == 0 || e.Count != 1 || e.Output.IsZero() {
+		return
+	}
+	d := fsm.Delivery{
+		AttemptRef: command.AttemptRef{
+			Job: e.Job, Task: f.cfg.Source.Position(e.Job, e.Task), Attempt: e.Attempt, Token: e.Token,
+		},
+		Site: e.Site, Output: e.Output, SinceMs: e.Time,
+	}
+	if !f.list.add(d) {
+		f.list.sweepLater() // when there is room
+	}
+}
+
+// sweepLoop looks through the state whenever something may have been missed.
+func (f *Fetcher) sweepLoop(ctx context.Context) {
+	for f.list.awaitSweep(ctx) {
+		f.sweep(ctx)
+	}
+}
+
+func (f *Fetcher) sweep(ctx context.Context) {
+	for before := uint64(0); ; {
+		var jobs []command.JobID
+		jobs, before = f.cfg.Source.Jobs(before)
+		for _, id := range jobs {
+			if !f.sweepJob(ctx, id) {
+				return
+			}
+		}
+		if before == 0 {
+			return
+		}
+	}
+}
+
+// sweepJob notes what of a job's tasks is not here; false: ctx has ended.
+func (f *Fetcher) sweepJob(ctx context.Context, id command.JobID) bool {
+	for from := uint32(0); ; {
+		var found []fsm.Delivery
+		found, from = f.cfg.Source.Left(id, from)
+		for i := range found {
+			if f.cfg.Results.Has(id.Num, resultOf(&found[i])) {
+				continue
+			}
+			for !f.list.add(found[i]) {
+				if !f.list.awaitRoom(ctx) {
+					return false
+				}
+			}
+		}
+		if from == 0 {
+			return ctx.Err() == nil
+		}
+	}
+}
+
+// resultOf returns what is kept of a task once its files are here.
+func resultOf(d *fsm.Delivery) node.TaskResult {
+	return node.TaskResult{
+		Task: d.Task, Attempt: d.Attempt, Bytes: d.Output.Bytes,
+		Manifest: files.Blob{Hash: d.Output.Manifest, Size: d.Output.Size},
+	}
+}
+
+// wantedOf returns what is wanted of what an attempt left: whatever is there.
+func (f *Fetcher) wantedOf(ref command.AttemptRef) (w delivery.Wanted, err error) {
+	d, open := f.list.find(ref)
+	if !open {
+		return w, delivery.ErrUnwanted
+	}
+	if w, err = f.cfg.WantedOf(d.Site, ref); err == nil {
+		w.Outputs.Optional = append(w.Outputs.Paths, w.Outputs.Optional...)
+		w.Outputs.Paths = nil
+	}
+	return w, err
+}
+
+// releaseWithin is how long a site is asked to let go what it kept. What is not heard it lets go by itself.
+const releaseWithin = 10 * time.Second
+
+// settle notes what became of some, and tells their site that they may go.
+func (f *Fetcher) settle(said []command.Delivered, done func(command.Code)) {
+	at := map[string][]transfer.Blob{}
+	for i := range said {
+		d, open := f.list.settle(&said[i])
+		if open {
+			at[d.Site] = append(at[d.Site], transfer.Blob{
+				Attempt: d.AttemptRef, What: transfer.Release, Hash: d.Output.Manifest, Size: 1,
+			})
+		}
+	}
+	for site, blobs := range at {
+		f.release(site, blobs)
+	}
+	done(command.OK)
+}
+
+func (f *Fetcher) release(site string, blobs []transfer.Blob) {
+	addr, entry := f.cfg.Source.Where(site)
+	if addr == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(f.ctx, releaseWithin)
+	defer cancel()
+	_ = f.cfg.Transfers.PullBatch(ctx, site, addr, entry, blobs, func(int, []byte, error) error { return nil })
+}
+
+// Why says why what an attempt left is not here, "" if nothing is known, or it is.
+func (f *Fetcher) Why(ref command.AttemptRef) string {
+	d, open := f.list.find(ref)
+	if !open {
+		return f.list.whyLost(ref)
+	}
+	if why := f.loop.Why(ref); why != "" {
+		return why
+	}
+	return fmt.Sprintf("its files are at %s, and are fetched", d.Site)
+}

@@ -150,9 +150,16 @@ type Task struct {
 	Unrecorded bool
 	// Position is the task's number in the state and at the handlers.
 	Position uint32
-	// NotHome says why what it left at another site, having ended without success, is not here; "" = it is, or nothing
-	// is known of it. Reason says it, too.
-	NotHome string
+	// FilesAway is about what it left at another site, having ended without success, if that is not here. Reason says
+	// it, too.
+	FilesAway FilesAway
+}
+
+// FilesAway says of files that are not at their owner why they are not; the zero value is that they are, or that there
+// are none.
+type FilesAway struct {
+	Why    string
+	Coming bool // they are on their way
 }
 
 // JobQuery selects and pages jobs, newest first.

@@ -132,6 +132,14 @@ type Task struct {
 	RunMs     *int64     `json:"run_ms" doc:"how long it ran, by the log's clock: what the ledger charges; over an outage the dates may lie further apart"`
 	ExitCode  *int       `json:"exit_code"`
 	Signal    *int       `json:"signal"`
+	// FilesAway is left out if all that it left is here.
+	FilesAway *FilesAway `json:"files_away,omitempty" doc:"of what it left at another site, having failed or been cancelled there, if that is not here"`
+}
+
+// FilesAway says why files that a task has left are not at its owner.
+type FilesAway struct {
+	Why    string `json:"why"`
+	Coming bool   `json:"coming" doc:"they are on their way; else they will not come"`
 }
 
 // Cancelled answers a request to cancel several jobs.

@@ -218,7 +218,7 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 		Home:      home,
 		Progress:  &b.runner.progress,
 		Delivery:  b.deliveryWhy,
-		Leftover:  b.leftoverWhy,
+		Leftover:  b.leftoverAway,
 		Estimates: estimates, Plausible: watch,
 		Ctx: p.ctx, Current: b.registrar.current, Freshness: b.Freshness, Full: b.disk.Full,
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/broker/delivery"
 	"github.com/cloudshare/cloudshare/node/broker/leftover"
 	"github.com/cloudshare/cloudshare/node/files/store"
@@ -66,10 +67,10 @@ func (k *ownFiles) leftoverWanted(site string, ref command.AttemptRef) (w delive
 	return w, err
 }
 
-// leftoverWhy says why what an attempt left that ended its task without success is not here, "" if nothing is known.
-func (b *Broker) leftoverWhy(ref command.AttemptRef) string {
+// leftoverAway says at a log time why what is left at another site of a task that ended without success is not here.
+func (b *Broker) leftoverAway(left *fsm.Delivery, nowMs int64) node.FilesAway {
 	if b.owned == nil {
-		return ""
+		return node.FilesAway{}
 	}
-	return b.owned.leftover.Why(ref)
+	return b.owned.leftover.Away(left, nowMs)
 }

@@ -141,7 +141,7 @@ func TestFilesOfTasksThatFailedElsewhereComeHome(t *testing.T) {
 	if r.Attempt != 2 || content != leftBy(2) || r.Bytes != int64(len(content)) {
 		t.Errorf("%+v, %d bytes: %.30q", r, len(content), content)
 	}
-	owner.eventually(t, func() bool { return owner.taskOf(t, id).NotHome == "" })
+	owner.eventually(t, func() bool { return owner.taskOf(t, id).FilesAway.Why == "" })
 	if v := owner.taskOf(t, id); v.State != "failed" || v.Reason != "exited with code 3" || *v.ExitCode != 3 {
 		t.Errorf("it is shown as %+v", v)
 	}
@@ -162,7 +162,7 @@ func TestFilesOfTasksThatFailedElsewhereComeHome(t *testing.T) {
 func TestNothingOfFailuresIsKept(t *testing.T) {
 	owner, ran := leavingSites(t)
 	id := owner.failsAt(t, ran, `{"optional":["log"],"when":"success"}`, 1)
-	if v := owner.taskOf(t, id); v.NotHome != "" {
+	if v := owner.taskOf(t, id); v.FilesAway != (node.FilesAway{}) {
 		t.Errorf("%+v", v)
 	}
 	ref := command.AttemptRef{Job: id, Attempt: 1, Token: owner.taskOf(t, id).Token}
@@ -180,7 +180,7 @@ func TestFailureDoesNotWaitForItsFiles(t *testing.T) {
 	owner, ran := leavingSites(t)
 	owner.unreached.Store(true)
 	id := owner.failsAt(t, ran, alwaysLeft, 1)
-	owner.eventually(t, func() bool { return strings.Contains(owner.taskOf(t, id).NotHome, "fetched again") })
+	owner.eventually(t, func() bool { return strings.Contains(owner.taskOf(t, id).FilesAway.Why, "fetched again") })
 	if v := owner.taskOf(t, id); !strings.HasPrefix(v.Reason, "exited with code 3; its outputs are at site-2") {
 		t.Errorf("%+v", v)
 	}
@@ -229,9 +229,9 @@ func TestWhatDoesNotComeHomeIsSaid(t *testing.T) {
 			owner, ran := leavingSites(t)
 			owner.restart(t, func() { owner.transfers = otherwise{filesOf{owner}, c.change} })
 			id := owner.failsAt(t, ran, alwaysLeft, 1)
-			owner.eventually(t, func() bool { return strings.Contains(owner.taskOf(t, id).NotHome, "not brought home") })
+			owner.eventually(t, func() bool { return strings.Contains(owner.taskOf(t, id).FilesAway.Why, "not brought home") })
 			v := owner.taskOf(t, id)
-			if !strings.Contains(v.NotHome, c.why) || v.State != "failed" || !strings.HasPrefix(v.Reason, "exited with code 3; its files") {
+			if !strings.Contains(v.FilesAway.Why, c.why) || v.State != "failed" || !strings.HasPrefix(v.Reason, "exited with code 3; its files") {
 				t.Errorf("%+v", v)
 			}
 			if list, _, _ := owner.owned.results.List(id.Num, 0, 10); len(list) != 0 {

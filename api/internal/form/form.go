@@ -96,11 +96,15 @@ func Task(t node.Task) wire.Task {
 	if ms := t.Run.Milliseconds(); t.Run >= 0 && !t.EndedAt.IsZero() && !t.StartedAt.IsZero() {
 		run = &ms
 	}
-	return wire.Task{
+	out := wire.Task{
 		Index: t.Index, State: t.State, Reason: t.Reason, Site: t.Site, Machine: t.Machine,
 		Attempt: t.Attempt, Token: t.Token, StartedAt: Moment(t.StartedAt), EndedAt: Moment(t.EndedAt), RunMs: run,
 		ExitCode: t.ExitCode, Signal: t.Signal,
 	}
+	if t.FilesAway.Why != "" {
+		out.FilesAway = &wire.FilesAway{Why: t.FilesAway.Why, Coming: t.FilesAway.Coming}
+	}
+	return out
 }
 
 // siteStates are the contract's words.

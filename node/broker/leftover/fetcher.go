@@ -1,10 +1,12 @@
 package leftover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -53,6 +55,8 @@ type Fetcher struct {
 	list *list
 	loop *delivery.Loop
 	ctx  context.Context //nolint:containedctx // Run's, for what its loop says
+	// sweeping: the state is being looked through, so that what is not known yet may come.
+	sweeping atomic.Bool
 }
 
 // New returns a fetcher, for Run.
@@ -62,6 +66,7 @@ func New(cfg Config) *Fetcher {
 	c.Results, c.Transfers, c.State = cfg.Results, cfg.Transfers, f.list
 	c.Pins, c.Pace, c.Say, c.WantedOf = "leftover", delivery.Idle, f.settle, f.wantedOf
 	f.loop = delivery.New(c)
+	f.sweeping.Store(true) // until the first one is over
 	return f
 }
 
@@ -111,7 +116,9 @@ func (f *Fetcher) take(e *node.Event) {
 // sweepLoop looks through the state whenever something may have been missed.
 func (f *Fetcher) sweepLoop(ctx context.Context) {
 	for f.list.awaitSweep(ctx) {
+		f.sweeping.Store(true)
 		f.sweep(ctx)
+		f.sweeping.Store(false)
 	}
 }
 
@@ -161,7 +168,7 @@ func resultOf(d *fsm.Delivery) node.TaskResult {
 
 // wantedOf returns what is wanted of what an attempt left: whatever is there.
 func (f *Fetcher) wantedOf(ref command.AttemptRef) (w delivery.Wanted, err error) {
-	d, open := f.list.find(ref)
+	d, open := f.list.get(ref)
 	if !open {
 		return w, delivery.ErrUnwanted
 	}
@@ -202,14 +209,22 @@ func (f *Fetcher) release(site string, blobs []transfer.Blob) {
 	_ = f.cfg.Transfers.PullBatch(ctx, site, addr, entry, blobs, func(int, []byte, error) error { return nil })
 }
 
-// Why says why what an attempt left is not here, "" if nothing is known, or it is.
-func (f *Fetcher) Why(ref command.AttemptRef) string {
-	d, open := f.list.find(ref)
-	if !open {
-		return f.list.whyLost(ref)
+// newsWithin is how long after its end what a task left is taken to be on its way, though no event has told of it yet.
+const newsWithin = 10 * time.Second
+
+// Away says at a log time why what is left of a task that ended without success is not here, if it is not.
+func (f *Fetcher) Away(d *fsm.Delivery, nowMs int64) node.FilesAway {
+	open, why := f.list.find(d.AttemptRef)
+	fetched := fmt.Sprintf("its files are at %s, and are fetched", d.Site)
+	switch {
+	case open:
+		return node.FilesAway{Why: cmp.Or(f.loop.Why(d.AttemptRef), fetched), Coming: true}
+	case why != "":
+		return node.FilesAway{Why: "its files were not brought home: " + why}
+	case f.cfg.Results.Has(d.Job.Num, resultOf(d)):
+		return node.FilesAway{}
+	case f.sweeping.Load() || nowMs-d.SinceMs < newsWithin.Milliseconds():
+		return node.FilesAway{Why: fetched, Coming: true}
 	}
-	if why := f.loop.Why(ref); why != "" {
-		return why
-	}
-	return fmt.Sprintf("its files are at %s, and are fetched", d.Site)
+	return node.FilesAway{Why: "its files are not here: they were at " + d.Site}
 }

@@ -204,7 +204,7 @@ func (o *owner) kept() int {
 // TestWhatIsLeftComes, once: what is required of tasks that succeed is not of those that failed. Each is released, and a
 // restart asks for nothing again.
 func TestWhatIsLeftComes(t *testing.T) {
-	f := left(t, 2500)
+	f := left(t, 300)
 	dirs := [2]string{t.TempDir(), t.TempDir()}
 	o := f.owner(t, dirs)
 	releases := func() int {
@@ -212,18 +212,18 @@ func TestWhatIsLeftComes(t *testing.T) {
 		defer f.mu.Unlock()
 		return len(f.released)
 	}
-	o.await(releases, 2500)
-	if n := o.kept(); n != 2500 {
+	o.await(releases, 300)
+	if n := o.kept(); n != 300 {
 		t.Errorf("%d are kept", n)
 	}
-	if why := o.Why(f.tasks[7].AttemptRef); why != "" {
-		t.Errorf("it is here, and %s", why)
+	if got := o.Away(&f.tasks[7], 1); got != (node.FilesAway{}) {
+		t.Errorf("it is here, and %+v", got)
 	}
 	o.end()
-	f.set(func() { f.tasks, f.asked = append(f.tasks, left(t, 2501).tasks[2500]), map[command.AttemptRef]int{} })
-	f.blobs = left(t, 2501).blobs
+	f.set(func() { f.tasks, f.asked = append(f.tasks, left(t, 301).tasks[300]), map[command.AttemptRef]int{} })
+	f.blobs = left(t, 301).blobs
 	o = f.owner(t, dirs)
-	o.await(o.kept, 2501)
+	o.await(o.kept, 301)
 	o.end()
 	if len(f.asked) != 1 {
 		t.Errorf("%d are asked for again", len(f.asked))
@@ -242,16 +242,17 @@ func TestMoreThanHasRoom(t *testing.T) {
 		defer f.mu.Unlock()
 		return len(f.asked)
 	}, many)
-	last := f.tasks[many-1].AttemptRef
+	last, first := &f.tasks[many-1], &f.tasks[0]
 	o.await(func() int {
-		if strings.HasPrefix(o.Why(last), "its files were not brought home: ") {
+		if got := o.Away(last, 1); !got.Coming && strings.HasPrefix(got.Why, "its files were not brought home: ") {
 			return 1
 		}
 		return 0
 	}, 1)
 	o.end()
-	if o.Why(f.tasks[0].AttemptRef) != "" || len(o.list.lost) > room || len(o.list.order) > room {
-		t.Errorf("%d are remembered", len(o.list.lost))
+	forgotten := o.Away(first, first.SinceMs+newsWithin.Milliseconds())
+	if forgotten.Coming || !strings.HasPrefix(forgotten.Why, "its files are not here") || len(o.list.lost) > room || len(o.list.order) > room {
+		t.Errorf("%d are remembered; of the first: %+v", len(o.list.lost), forgotten)
 	}
 	if o.list.add(f.tasks[many-1]); len(o.list.open) > 0 {
 		t.Error("what was given up is fetched again")

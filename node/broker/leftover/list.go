@@ -62,8 +62,8 @@ func (l *list) add(d fsm.Delivery) bool {
 	return true
 }
 
-// find returns what is on its way.
-func (l *list) find(ref command.AttemptRef) (d fsm.Delivery, open bool) {
+// get returns what is on its way.
+func (l *list) get(ref command.AttemptRef) (d fsm.Delivery, open bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d, open = l.open[ref]
@@ -90,14 +90,12 @@ func (l *list) settle(by *command.Delivered) (d fsm.Delivery, open bool) {
 	return d, true
 }
 
-// whyLost says why something does not come, "" = that is not known.
-func (l *list) whyLost(ref command.AttemptRef) string {
+// find reports whether something is on its way, else why it was given up, "" = it was not, or that is forgotten.
+func (l *list) find(ref command.AttemptRef) (open bool, lost string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if why, lost := l.lost[ref]; lost {
-		return "its files were not brought home: " + why
-	}
-	return ""
+	_, open = l.open[ref]
+	return open, l.lost[ref]
 }
 
 // Since implements delivery.State. Nothing leaves that the loop has not settled.

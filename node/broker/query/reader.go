@@ -36,9 +36,9 @@ type Sources struct {
 	// Delivery says what outputs that are on their way here wait for, by the attempt that left them; "" if that is not
 	// known.
 	Delivery func(ref command.AttemptRef) string
-	// Leftover says why what an attempt left that ended its task without success is not here, "" if that is not known,
-	// or it is.
-	Leftover func(ref command.AttemptRef) string
+	// Leftover says at a log time why what is left at another site of a task that ended without success is not here, if
+	// it is not.
+	Leftover func(left *fsm.Delivery, nowMs int64) node.FilesAway
 	// Estimates of starts.
 	Estimates *estimate.Estimator
 	// Plausible watches what sites report.
@@ -76,7 +76,7 @@ type Reader struct {
 	query     func(context.Context, func(*core.Core)) error
 	progress  *StartProgress
 	delivery  func(ref command.AttemptRef) string
-	leftover  func(ref command.AttemptRef) string
+	leftover  func(left *fsm.Delivery, nowMs int64) node.FilesAway
 	estimates *estimate.Estimator
 	plausible *plausible.Watch
 	ctx       context.Context //nolint:containedctx // the life of the broker

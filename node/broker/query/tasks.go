@@ -59,7 +59,7 @@ func (rd *Reader) federationTasks(id command.JobID, q node.TaskQuery) (tasks []n
 		for i := range scan.Found {
 			tasks[i] = rd.taskOf(&scan.Found[i], &n, time.UnixMilli(job.Spec.CreatedMs))
 			if id.Site == rd.site {
-				rd.explainFiles(id, &scan.Found[i], &tasks[i])
+				rd.explainFiles(id, s.Time(), &scan.Found[i], &tasks[i])
 			}
 		}
 	})
@@ -67,14 +67,15 @@ func (rd *Reader) federationTasks(id command.JobID, q node.TaskQuery) (tasks []n
 }
 
 // explainFiles says what the files of a task wait for that has run at another site, or why they do not come.
-func (rd *Reader) explainFiles(id command.JobID, v *fsm.TaskView, t *node.Task) {
+func (rd *Reader) explainFiles(id command.JobID, nowMs int64, v *fsm.TaskView, t *node.Task) {
 	ref := command.AttemptRef{Job: id, Task: v.Index, Attempt: v.Attempt, Token: v.Token}
 	switch {
 	case v.Delivering:
 		t.Reason = cmp.Or(rd.delivery(ref), v.Reason)
 	case v.State.Ended() && !v.Output.IsZero() && v.Site != rd.site:
-		if t.NotHome = rd.leftover(ref); t.NotHome != "" {
-			t.Reason = strings.TrimPrefix(t.Reason+"; "+t.NotHome, "; ")
+		left := fsm.Delivery{AttemptRef: ref, Site: v.Site, Output: v.Output, SinceMs: v.EndedMs}
+		if t.FilesAway = rd.leftover(&left, nowMs); t.FilesAway.Why != "" {
+			t.Reason = strings.TrimPrefix(t.Reason+"; "+t.FilesAway.Why, "; ")
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/fetch"
 )
@@ -76,6 +77,10 @@ func (b *bringing) bring(ctx context.Context, a *cli.App, c *client.Client, id s
 	if len(b.globs) == 0 {
 		return nil
 	}
+	var away []wire.Task
+	if job, err := c.Job(ctx, id); err == nil {
+		away = awaitFailed(ctx, c, &job, nil)
+	}
 	list, outcome, err := fetchTo(ctx, a, c, fetch.Plan{Job: id, Dir: ".", Force: b.force}, nil)
 	if err != nil {
 		return fmt.Errorf("%w; job %s has its files still: cloudshare fetch %s -o FOLDER", err, id, id)
@@ -83,5 +88,6 @@ func (b *bringing) bring(ctx context.Context, a *cli.App, c *client.Client, id s
 	if len(list) > 0 {
 		a.Note("%s", fetched(outcome))
 	}
+	tellAway(a, id, away)
 	return nil
 }

@@ -26,7 +26,10 @@ go there directly.
 
 What is there stays: a file with the same bytes is passed over, so that what was interrupted is gone on with; one with
 others is told, and the exit code is then not 0. Each file's SHA-256 is checked. Nothing is written outside the
-directory, and of a file's mode only whether it can be executed is kept.`,
+directory, and of a file's mode only whether it can be executed is kept.
+
+What tasks left that failed, or were cancelled, at other sites is on its way here for some seconds after their end, and
+need not come: it is waited for up to ten seconds, and what is not here then is told; the exit code stays 0.`,
 		Example: `  cloudshare fetch site-1.42 -o results
   cloudshare fetch site-1.42 --task 7`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,6 +64,10 @@ func fetchFiles(ctx context.Context, a *cli.App, p fetch.Plan, task *uint32) err
 	if unknown != nil && !isNotFound(unknown) {
 		return unknown
 	}
+	var away []wire.Task
+	if unknown == nil {
+		away = awaitFailed(ctx, c, &job, task)
+	}
 	f := fetch.New(c, newTransferBar(a))
 	list, err := f.List(ctx, p.Job, task)
 	switch {
@@ -69,6 +76,7 @@ func fetchFiles(ctx context.Context, a *cli.App, p fetch.Plan, task *uint32) err
 	case len(list) == 0 && unknown != nil:
 		return unknown
 	case len(list) == 0:
+		tellAway(a, job.ID, away)
 		return cli.WithExit(cli.ExitNotFound, noFiles(job))
 	}
 	tasks := job.Spec.Count
@@ -81,6 +89,7 @@ func fetchFiles(ctx context.Context, a *cli.App, p fetch.Plan, task *uint32) err
 		return err
 	}
 	a.Note("%s", fetched(outcome))
+	tellAway(a, p.Job, away)
 	return a.Show(wire.List[fetch.File]{Items: list}, func(io.Writer) {})
 }
 

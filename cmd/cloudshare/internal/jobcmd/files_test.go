@@ -28,6 +28,7 @@ type fileBroker struct {
 	left     map[string]string // of task 0 of site-1.1
 	count    int               // its tasks
 	exitCode int
+	away     []wire.FilesAway // of its task, answer by answer, the last of them from then on
 }
 
 func newFileBroker(t *testing.T) (*fileBroker, string) {
@@ -46,9 +47,14 @@ func newFileBroker(t *testing.T) (*fileBroker, string) {
 	})
 	mux.HandleFunc("POST /v1/jobs", b.submit)
 	mux.HandleFunc("GET /v1/jobs/site-1.1", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"id":"site-1.1","state":"succeeded","spec":{"count":%d,"outputs":{"paths":["x"]}}}`, b.count)
+		fmt.Fprintf(w, `{"id":"site-1.1","state":"succeeded","counts":{"failed":%d},"spec":{"count":%d,"outputs":{"paths":["x"]}}}`,
+			len(b.away), b.count)
 	})
-	mux.HandleFunc("GET /v1/jobs/site-1.1/tasks", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /v1/jobs/site-1.1/tasks", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("state") != "" && len(b.away) > 0 {
+			b.listAway(w)
+			return
+		}
 		state := map[bool]string{true: "succeeded", false: "failed"}[b.exitCode == 0]
 		fmt.Fprintf(w, `{"items":[{"index":0,"state":"%s","attempt":1,"exit_code":%d,"started_at":"2026-01-02T03:04:05Z"}]}`,
 			state, b.exitCode)
@@ -110,6 +116,18 @@ func (b *fileBroker) list(w http.ResponseWriter, _ *http.Request) {
 		})
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"items": items, "next": ""})
+}
+
+// listAway gives out the task, whose files are away.
+func (b *fileBroker) listAway(w http.ResponseWriter) {
+	t := wire.Task{State: "failed"}
+	if b.away[0].Why != "" {
+		t.FilesAway = &b.away[0]
+	}
+	_ = json.NewEncoder(w).Encode(wire.List[wire.Task]{Items: []wire.Task{t}})
+	if len(b.away) > 1 {
+		b.away = b.away[1:]
+	}
 }
 
 // inFolder makes a folder of files the working directory.
@@ -313,5 +331,28 @@ func TestEmptyFileFlagIsRefused(t *testing.T) {
 	runCLI(t, "", "submit", "--addr", addr, "--output", "", "--", "true")
 	if len(b.jobs) == 1 && len(b.jobs[0].Outputs.Paths) == 0 {
 		t.Errorf("an empty --output was left out: %+v", b.jobs[0])
+	}
+}
+
+// TestFetchWaitsForFailures a moment: what comes meanwhile is fetched, and of what does not come it is said why.
+func TestFetchWaitsForFailures(t *testing.T) {
+	coming := wire.FilesAway{Why: "its files are at site-2, and are fetched", Coming: true}
+	lost := wire.FilesAway{Why: "its files were not brought home: site-2 has deleted them"}
+	for _, c := range []struct {
+		away []wire.FilesAway
+		told string
+	}{
+		{[]wire.FilesAway{coming, {}}, "fetched 1 file, 4 B\n"},
+		{[]wire.FilesAway{coming, lost}, "fetched 1 file, 4 B\nnot from site-1.1/0, which is failed: " + lost.Why + "\n"},
+	} {
+		b, addr := newFileBroker(t)
+		inFolder(t, nil)
+		b.left, b.away = map[string]string{"log": "half"}, c.away
+		if code, _, errs := runCLI(t, "", "fetch", "--addr", addr, "site-1.1"); code != 0 || errs != c.told {
+			t.Errorf("exit %d: %s, want %s", code, errs, c.told)
+		}
+		if len(b.away) != 1 {
+			t.Errorf("it was asked %d times too few", len(b.away)-1)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/broker/delivery"
+	"github.com/cloudshare/cloudshare/node/broker/homelogs"
 	"github.com/cloudshare/cloudshare/node/broker/leftover"
 	"github.com/cloudshare/cloudshare/node/files/store"
 )
@@ -25,6 +26,7 @@ func (k *ownFiles) bringLeftovers() {
 		Site: cfg.Site, Source: leftover.StateOf(cfg.Site, cfg.Replica), Results: k.results, Transfers: k.b.moved,
 		Loop:     delivery.Config{Store: cfg.Files, Full: k.noRoomForLeftovers, Wait: wait, Logger: cfg.Logger},
 		WantedOf: k.leftoverWanted, Events: k.b.Events, Now: k.b.Feed().Now,
+		Position: homelogs.StateOf(cfg.Site, cfg.Replica).Position,
 	})
 }
 

@@ -174,8 +174,8 @@ func TestNothingOfFailuresIsKept(t *testing.T) {
 	}
 }
 
-// TestFailureDoesNotWaitForItsFiles: while the site that ran it cannot be reached the job has failed, and says where its
-// files are; a restart of its owner forgets nothing of that.
+// TestFailureDoesNotWaitForItsFiles: while the site that ran it cannot be reached the job has failed, and says where
+// its files are; a restart of its owner forgets nothing of that.
 func TestFailureDoesNotWaitForItsFiles(t *testing.T) {
 	owner, ran := leavingSites(t)
 	owner.unreached.Store(true)
@@ -231,7 +231,8 @@ func TestWhatDoesNotComeHomeIsSaid(t *testing.T) {
 			id := owner.failsAt(t, ran, alwaysLeft, 1)
 			owner.eventually(t, func() bool { return strings.Contains(owner.taskOf(t, id).FilesAway.Why, "not brought home") })
 			v := owner.taskOf(t, id)
-			if !strings.Contains(v.FilesAway.Why, c.why) || v.State != "failed" || !strings.HasPrefix(v.Reason, "exited with code 3; its files") {
+			if !strings.Contains(v.FilesAway.Why, c.why) || v.State != "failed" || v.FilesAway.Coming ||
+				!strings.HasPrefix(v.Reason, "exited with code 3; its files") {
 				t.Errorf("%+v", v)
 			}
 			if list, _, _ := owner.owned.results.List(id.Num, 0, 10); len(list) != 0 {
@@ -253,7 +254,9 @@ func TestClaimedSizeIsNotBelieved(t *testing.T) {
 	})
 	ref := command.AttemptRef{Job: id, Attempt: 1, Token: owner.taskOf(t, id).Token}
 	for _, forged := range []command.AttemptRef{
-		{Job: id, Attempt: 2, Token: ref.Token}, {Job: id, Attempt: 1, Token: ref.Token + 1}, {Job: id, Task: 5, Attempt: 1, Token: ref.Token},
+		{Job: id, Attempt: 2, Token: ref.Token},
+		{Job: id, Attempt: 1, Token: ref.Token + 1},
+		{Job: id, Task: 5, Attempt: 1, Token: ref.Token},
 	} {
 		if _, err := owner.owned.leftoverWanted(ran.name, forged); !errors.Is(err, delivery.ErrUnwanted) {
 			t.Errorf("%+v: %v", forged, err)

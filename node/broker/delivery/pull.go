@@ -30,7 +30,8 @@ var errOther = errors.New("it sends something else than it said")
 func (r *round) fetchManifests(list []*fetched) {
 	var wants []want
 	for _, f := range list {
-		if missing := r.cfg.Store.Pin(r.pinOf(f.delivery), store.Ref{Place: f.at, Hash: f.Output.Manifest}); len(missing) > 0 {
+		at := store.Ref{Place: f.at, Hash: f.Output.Manifest}
+		if missing := r.cfg.Store.Pin(r.pinOf(f.delivery), at); len(missing) > 0 {
 			wants = append(wants, want{f, transfer.Manifest, f.manifest()})
 		}
 	}

@@ -26,8 +26,6 @@ type Source interface {
 	// Left lists what some of a job's tasks have left at other sites that did not succeed, and the place to go on from,
 	// 0 behind the last; it begins at 0.
 	Left(job command.JobID, from uint32) (list []fsm.Delivery, next uint32)
-	// Position returns the number in the state of the task of an index.
-	Position(job command.JobID, index uint32) uint32
 	// Now is log time in milliseconds.
 	Now() int64
 	// Where returns a site's peer address, "" = it has none, and the state's entry.
@@ -47,6 +45,8 @@ type Config struct {
 	WantedOf func(site string, ref command.AttemptRef) (delivery.Wanted, error)
 	Events   func(from node.EventID, filter node.EventFilter) *replica.Subscription
 	Now      func() node.EventID // the feed's place
+	// Position returns the number in the state of the task of an index.
+	Position func(job command.JobID, index uint32) uint32
 }
 
 // Fetcher brings home what is left of tasks.
@@ -104,7 +104,7 @@ func (f *Fetcher) take(e *node.Event) {
 	}
 	d := fsm.Delivery{
 		AttemptRef: command.AttemptRef{
-			Job: e.Job, Task: f.cfg.Source.Position(e.Job, e.Task), Attempt: e.Attempt, Token: e.Token,
+			Job: e.Job, Task: f.cfg.Position(e.Job, e.Task), Attempt: e.Attempt, Token: e.Token,
 		},
 		Site: e.Site, Output: e.Output, SinceMs: e.Time,
 	}

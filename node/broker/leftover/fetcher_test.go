@@ -76,9 +76,10 @@ func (f *federation) Left(_ command.JobID, from uint32) (list []fsm.Delivery, ne
 	return list[:tasksAtOnce], from + tasksAtOnce
 }
 
-func (f *federation) Position(_ command.JobID, index uint32) uint32 { return index }
-func (f *federation) Now() int64                                    { return 1 }
-func (f *federation) Where(site string) (string, uint64)            { return site + ":1", 1 }
+func (f *federation) Now() int64                         { return 1 }
+func (f *federation) Where(site string) (string, uint64) { return site + ":1", 1 }
+
+func same(_ command.JobID, index uint32) uint32 { return index }
 
 func (f *federation) set(change func()) {
 	f.mu.Lock()
@@ -164,7 +165,7 @@ func (f *federation) owner(t *testing.T, dirs [2]string) *owner {
 		Events: func(from node.EventID, filter node.EventFilter) *replica.Subscription {
 			return r.Events(from, filter, nil)
 		},
-		Now: r.Feed().Now,
+		Now: r.Feed().Now, Position: same,
 	})
 	if f.room > 0 {
 		o.list.most = f.room
@@ -201,8 +202,8 @@ func (o *owner) kept() int {
 	return len(list)
 }
 
-// TestWhatIsLeftComes, once: what is required of tasks that succeed is not of those that failed. Each is released, and a
-// restart asks for nothing again.
+// TestWhatIsLeftComes, once: what is required of tasks that succeed is not of those that failed. Each is released, and
+// a restart asks for nothing again.
 func TestWhatIsLeftComes(t *testing.T) {
 	f := left(t, 300)
 	dirs := [2]string{t.TempDir(), t.TempDir()}
@@ -244,7 +245,8 @@ func TestMoreThanHasRoom(t *testing.T) {
 	}, many)
 	last, first := &f.tasks[many-1], &f.tasks[0]
 	o.await(func() int {
-		if got := o.Away(last, 1); !got.Coming && strings.HasPrefix(got.Why, "its files were not brought home: ") {
+		got := o.Away(last, 1)
+		if !got.Coming && strings.HasPrefix(got.Why, "its files were not brought home: ") {
 			return 1
 		}
 		return 0
@@ -284,11 +286,11 @@ func TestUnwantedIsNotAsked(t *testing.T) {
 // TestEvents: those of tasks of this site's jobs that ended elsewhere without success, and have left something.
 func TestEvents(t *testing.T) {
 	f := left(t, 1)
-	o := New(Config{Site: "home", Source: f, Loop: delivery.Config{Pace: delivery.Idle}})
+	o := New(Config{Site: "home", Source: f, Position: same, Loop: delivery.Config{Pace: delivery.Idle}})
 	is := func(change func(*node.Event)) int {
 		e := node.Event{Event: fsm.Event{
-			Kind: fsm.EventTaskEnded, End: fsm.EndFailed, Job: job, Task: uint32(len(o.list.open)), Count: 1, Attempt: 2, Token: 9,
-			Site: "elsewhere", Output: f.tasks[0].Output,
+			Kind: fsm.EventTaskEnded, End: fsm.EndFailed, Job: job, Task: uint32(len(o.list.open)), Count: 1,
+			Attempt: 2, Token: 9, Site: "elsewhere", Output: f.tasks[0].Output,
 		}}
 		change(&e)
 		before := len(o.list.open)

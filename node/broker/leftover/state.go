@@ -3,7 +3,6 @@ package leftover
 import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
-	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
@@ -61,21 +60,6 @@ func (x state) Left(id command.JobID, from uint32) (list []fsm.Delivery, next ui
 		}
 	})
 	return list, next
-}
-
-// Position implements Source. Of a job that the state does not have any more the index is taken for it.
-func (x state) Position(id command.JobID, index uint32) (position uint32) {
-	position = index
-	x.replica.View(func(s *fsm.State) {
-		if !s.PayloadBegins(id, jobspec.PayloadIndices) {
-			return
-		}
-		if job, ok := s.Job(id); ok {
-			n := jobspec.NumberingOf(job.Spec.Payload, job.Spec.Count)
-			position = n.Position(index)
-		}
-	})
-	return position
 }
 
 // Now implements Source.

@@ -72,7 +72,10 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{T: t, now: time.Unix(1_700_000_000, 0), wanted: map[command.AttemptRef]bool{}, failed: map[command.AttemptRef]bool{}, quota: 1 << 30, change: 1}
+	r := &rig{
+		T: t, now: time.Unix(1_700_000_000, 0), quota: 1 << 30, change: 1,
+		wanted: map[command.AttemptRef]bool{}, failed: map[command.AttemptRef]bool{},
+	}
 	r.openStore(t.TempDir())
 	var err error
 	if r.journal, err = record.OpenJournal(t.TempDir()); err != nil {

@@ -25,6 +25,7 @@ type fileMover struct {
 	stager   *stagein.Stager
 	outgoing *stageout.Keeper
 	progress *query.StartProgress
+	room     *roomKeeper
 
 	mu sync.Mutex
 	// preparing are the attempts with files whose start is prepared, and what ends that.
@@ -38,10 +39,12 @@ func newFileMover(b *Broker) *fileMover {
 		return nil
 	}
 	m := &fileMover{
-		process: b.process, progress: &b.runner.progress, preparing: map[executor.ID]context.CancelCauseFunc{},
+		process: b.process, progress: &b.runner.progress, room: newRoomKeeper(b),
+		preparing: map[executor.ID]context.CancelCauseFunc{},
 	}
 	m.stager = stagein.New(stagein.Config{
 		Site: cfg.Site, Store: cfg.Files, Transfers: b.moved, UserOf: b.UserOf, LendMax: cfg.Data.LendMax,
+		Free: b.disk.Room,
 		Where: func(site string) (string, uint64) {
 			return cfg.Replica.PeerAddress(site), cfg.Replica.Index()
 		},
@@ -82,6 +85,10 @@ var (
 
 // start starts a task with files, or brings them here first.
 func (m *fileMover) start(h executor.Handler, st core.StartEffect) {
+	if err := m.room.reserve(&st); err != nil {
+		m.room.unroomed(st.ID, err)
+		return
+	}
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	defer cancel(nil)
 	m.mu.Lock()
@@ -135,6 +142,7 @@ func (m *fileMover) stage(ctx context.Context, o stagein.Order) {
 		m.log.Info().Err(err).Stringer("attempt", o.ID).Msg("the files of a task are not here: it is not started")
 	}
 	m.post(core.UnstagedEvent{ID: o.ID, Fault: fault, Why: err.Error()})
+	m.room.refused(o.ID, err)
 }
 
 // errToEnd is why what prepares a start ends.
@@ -177,6 +185,7 @@ func (m *fileMover) collect(h executor.Handler, e core.CollectEffect) {
 	if err != nil {
 		return // the broker ends; its next life collects again
 	}
+	m.room.release(e.ID)
 	if out.Lost != "" {
 		m.log.Warn().Stringer("attempt", e.ID).Str("reason", out.Lost).Msg("what a task left is lost, and it runs again")
 	}
@@ -196,5 +205,9 @@ func (b *Broker) recoverFiles() error {
 	if err := b.files.outgoing.Recover(b.cfg.Journal); err != nil {
 		return fmt.Errorf("recover from the journal: %w", err)
 	}
+	for a := range b.core.WithOutputs() {
+		b.files.room.recover(a)
+	}
+	b.core.SetRoom(b.files.room.begin())
 	return nil
 }

@@ -114,6 +114,7 @@ func (u *runner) forgetLoop() {
 func (u *runner) forget(f core.HandlerID) {
 	if u.files != nil {
 		u.files.stager.Drop(f.ID)
+		u.files.room.release(f.ID)
 	}
 	h := u.handlers[f.Handler]
 	if h == nil {

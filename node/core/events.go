@@ -60,6 +60,14 @@ type UnstagedEvent struct {
 	Why   string
 }
 
+// RoomEvent says that room for files here has changed. It is sent now and then, not for each change.
+type RoomEvent struct {
+	// Room is how many bytes files and outputs of another site's task may take that comes now.
+	Room int64
+	// Fit are the jobs that were declined with inputs.Full and would have room now.
+	Fit []command.JobID
+}
+
 // CollectedEvent answers a CollectEffect.
 type CollectedEvent struct {
 	ID     executor.ID
@@ -79,6 +87,7 @@ func (PreparingEvent) isEvent() {}
 func (StagedEvent) isEvent()    {}
 func (UnstagedEvent) isEvent()  {}
 func (CollectedEvent) isEvent() {}
+func (RoomEvent) isEvent()      {}
 func (RecordEvent) isEvent()    {}
 
 // EndedEvent says that an attempt ended (event 4).

@@ -29,6 +29,11 @@ func (c *Core) stepFiles(ev Event, fx *Effects) {
 		c.handleUnstaged(ev, fx)
 	case CollectedEvent:
 		c.handleCollected(ev, fx)
+	case RoomEvent:
+		c.machines.SetRoom(ev.Room)
+		for _, job := range ev.Fit {
+			c.inputs.Fits(job)
+		}
 	}
 }
 
@@ -38,11 +43,16 @@ func (c *Core) mayStage(task *executor.Task, as fsm.Assignment) bool {
 		c.decline(as, trouble.DeclinedUnbound, why)
 		return false
 	}
-	if f, why := c.inputs.Resting(as.Job); why != "" {
+	return !c.restsFor(as)
+}
+
+// restsFor reports whether a job or its owner rests whose files could not be had. If so, it has declined the task.
+func (c *Core) restsFor(as fsm.Assignment) bool {
+	f, why := c.inputs.Resting(as.Job)
+	if why != "" {
 		c.decline(as, classOf(f), why)
-		return false
 	}
-	return true
+	return why != ""
 }
 
 // classOf returns why a task is declined whose files cannot be had.
@@ -52,7 +62,7 @@ func classOf(f inputs.Fault) trouble.DeclineClass {
 		return trouble.DeclinedUnfit
 	case inputs.Cancelled:
 		return trouble.DeclinedClosed
-	case inputs.Away, inputs.Refused, inputs.NoRoom, inputs.Broken:
+	case inputs.Away, inputs.Refused, inputs.NoRoom, inputs.Broken, inputs.Full:
 	}
 	return trouble.DeclinedFiles
 }

@@ -74,7 +74,7 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 	if own {
 		at = store.OwnOf(k.cfg.UserOf(ref.Job.Num))
 	}
-	t := &taking{ctx: ctx, store: k.cfg.Store, at: at, by: pinOf(o.ID)}
+	t := &taking{ctx: ctx, store: k.cfg.Store, at: at, by: PinOf(o.ID)}
 	out.Output, err = t.take(c, o)
 	var missing *executor.MissingOutputError
 	var bound *executor.OutputBoundError
@@ -93,7 +93,7 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 		})
 	}
 	if err != nil || out.Failed != "" || own {
-		k.cfg.Store.Unpin(pinOf(o.ID))
+		k.cfg.Store.Unpin(PinOf(o.ID))
 	}
 	if out.Failed != "" {
 		out.Output, err = command.Output{}, nil

@@ -83,8 +83,8 @@ func New(cfg Config) *Keeper {
 	}
 }
 
-// pinOf is the name of the pins of an attempt's outputs.
-func pinOf(id executor.ID) string { return "out/" + id.String() }
+// PinOf returns the name of the pins of an attempt's outputs, and of the room that is kept for them.
+func PinOf(id executor.ID) string { return "out/" + id.String() }
 
 // Recover reads what earlier lives of the broker kept, and pins it. What cannot be read is refused to its owner.
 func (k *Keeper) Recover(j record.Reader) error {
@@ -107,7 +107,7 @@ func (k *Keeper) Recover(j record.Reader) error {
 		for h := range hashes {
 			refs = append(refs, store.Ref{Place: at, Hash: h})
 		}
-		k.cfg.Store.Pin(pinOf(e.ID), refs...)
+		k.cfg.Store.Pin(PinOf(e.ID), refs...)
 	}
 	return err
 }
@@ -188,5 +188,5 @@ func (k *Keeper) drop(ctx context.Context, ref command.AttemptRef, e *Entry, gon
 		}
 	}
 	k.mu.Unlock()
-	k.cfg.Store.Unpin(pinOf(e.ID))
+	k.cfg.Store.Unpin(PinOf(e.ID))
 }

@@ -104,11 +104,13 @@ func (s *Store) Fits(e *ShortError, free int64) bool {
 	return s.hasRoom(e.Space, e.Bytes, 0, free) == nil
 }
 
-// Room returns how many bytes inputs and outputs of another site's task may take that comes when nothing else is to
-// come: what its quotas and the disk have, with what may go for it.
-func (s *Store) Room(free int64) int64 {
+// Room returns how many bytes inputs and outputs of another site's task may take: now, beside what is pinned here and
+// what waits for its owner, and ever, once all of that has gone. What is promised counts as free, for it is decided
+// task by task.
+func (s *Store) Room(free int64) (now, ever int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	room := min(s.left(Cache), s.left(Outgoing), free+s.evictable())
-	return max(room, 0)
+	now = min(s.left(Cache), s.left(Outgoing), free+s.evictable())
+	ever = min(s.limits[Cache].Max, s.limits[Outgoing].Max, free+s.used[Cache])
+	return max(now, 0), max(ever, 0)
 }

@@ -125,10 +125,11 @@ func TestPromisesTogether(t *testing.T) {
 	}
 	must(r.Reserve("attempt/3", cached, []files.Blob{two}, block)) // what nobody has pinned goes for it
 	r.wantNone(cached, text("one", 5*block))
-	if room := r.Room(0); room != 0 {
-		t.Errorf("with nothing on the disk there is room for %d", room)
-	}
-	if room := r.Room(Unbounded); room != 7*block {
-		t.Errorf("there is room for %d, with 2 of 9 blocks kept for its owner", room)
+	for free, want := range map[int64][2]int64{
+		0: {0, 0}, Unbounded: {7 * block, 9 * block}, 3 * block: {3 * block, 3 * block}, -block: {0, 0},
+	} {
+		if now, ever := r.Room(free); now != want[0] || ever != want[1] { // 2 of 9 blocks wait for their owner
+			t.Errorf("with %d free there is room for %d, and ever for %d, want %v", free, now, ever, want)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func newFileMover(b *Broker) *fileMover {
 	})
 	m.outgoing = stageout.New(stageout.Config{
 		Site: cfg.Site, Store: cfg.Files, Hold: cfg.Data.Hold, Now: time.Now, UserOf: b.UserOf, Record: m.record,
-		KeepResult: b.KeepResult, Current: func() error { return b.Current() },
+		Free: b.disk.Room, KeepResult: b.KeepResult, Current: func() error { return b.Current() },
 		Wanted: func(ref command.AttemptRef) (wanted bool) {
 			cfg.Replica.View(func(s *fsm.State) { wanted = s.OutputsWanted(cfg.Site, ref) })
 			return wanted
@@ -181,7 +181,10 @@ func (m *fileMover) collect(h executor.Handler, e core.CollectEffect) {
 		m.post(ev)
 		return
 	}
-	out, err := m.outgoing.Collect(m.ctx, c, stageout.Order{ID: e.ID, Outputs: e.Outputs, Result: e.Result})
+	out, err := m.outgoing.Collect(m.ctx, c, stageout.Order{
+		ID: e.ID, Outputs: e.Outputs, Result: e.Result, Waits: m.waits(e.ID),
+	})
+	m.progress.RecordResult(e.ID, "")
 	if err != nil {
 		return // the broker ends; its next life collects again
 	}
@@ -189,8 +192,21 @@ func (m *fileMover) collect(h executor.Handler, e core.CollectEffect) {
 	if out.Lost != "" {
 		m.log.Warn().Stringer("attempt", e.ID).Str("reason", out.Lost).Msg("what a task left is lost, and it runs again")
 	}
-	ev.Output, ev.Failed, ev.Lost = out.Output, out.Failed, out.Lost
+	ev.Output, ev.Failed, ev.Lost, ev.Ended = out.Output, out.Failed, out.Lost, out.Ended
 	m.post(ev)
+}
+
+// waits returns what tells people and the core that what an attempt has left waits for room.
+func (m *fileMover) waits(id executor.ID) func(why string) {
+	first := true
+	return func(why string) {
+		m.progress.RecordResult(id, why)
+		if first {
+			m.log.Warn().Stringer("attempt", id).Str("reason", why).Msg("a result waits for room: give data.own more, or free the disk")
+			m.post(core.CollectWaitsEvent{ID: id})
+		}
+		first = false
+	}
 }
 
 // recoverFiles pins what the store must keep for attempts that are here and for other sites that have not fetched what

@@ -149,3 +149,57 @@ func TestOfferedRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestHomeResultWaitsForRoom: a result that its own site's disk has no room for is not lost, and nothing is run again:
+// it is kept once there is room, also behind a restart, and until then people are told why it has not ended.
+func TestHomeResultWaitsForRoom(t *testing.T) {
+	s := startSites(t, 1)[0]
+	s.stop(t)
+	s.filesDir, s.handler = t.TempDir(), s.handler.reopen()
+	s.kind = func(h *fakeHandler) executor.Handler { return collectingFake{fencedFake{h}} }
+	var g gauge
+	g.Store(1<<20 + 100)
+	s.disk = g.disk(1 << 20)
+	s.start(t)
+	job := s.accept(t, `{"command":["true"],"outputs":{"paths":["y"]}}`).ID
+	s.handler.end(<-s.handler.started, executor.Result{Started: time.Now(), Run: time.Second})
+	why := func() string {
+		t.Helper()
+		tasks, _, err := s.Tasks(t.Context(), job, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Why(t.Context(), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tasks[0].Reason + " | " + w.Summary
+	}
+	const text = "they have 35000 bytes, and there is room for 100"
+	for strings.Count(why(), text) < 2 { // each question goes through the loop
+		if t.Context().Err() != nil {
+			t.Fatal(why())
+		}
+	}
+	s.stop(t)
+	s.handler = s.handler.reopen()
+	s.start(t)
+	for strings.Count(why(), text) < 2 {
+		if t.Context().Err() != nil {
+			t.Fatal(why())
+		}
+	}
+	g.Store(1 << 30)
+	for {
+		j, err := s.Job(t.Context(), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.State == fsm.TaskSucceeded.String() {
+			break
+		}
+	}
+	if list, _, err := s.Results(t.Context(), job, 0, 9); err != nil || len(list) != 1 || list[0].Attempt != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

@@ -69,6 +69,12 @@ func (u *runner) stop(st core.StopEffect) {
 	if h == nil {
 		return
 	}
+	if st.Ended {
+		if u.files != nil {
+			u.files.outgoing.EndWait(st.ID)
+		}
+		return
+	}
 	if st.Early && u.files != nil {
 		u.files.end(st.ID)
 	}

@@ -190,7 +190,7 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		c.handleStarted(ev)
 	case EndedEvent:
 		c.handleEnded(ev.ID, ev.Result, fx)
-	case PreparingEvent, StagedEvent, UnstagedEvent, CollectedEvent, RoomEvent:
+	case PreparingEvent, StagedEvent, UnstagedEvent, CollectedEvent, CollectWaitsEvent, RoomEvent:
 		c.stepFiles(ev, fx)
 	case RecordEvent:
 		fx.Writes = append(fx.Writes, ev.Writes...)

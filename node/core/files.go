@@ -29,6 +29,11 @@ func (c *Core) stepFiles(ev Event, fx *Effects) {
 		c.handleUnstaged(ev, fx)
 	case CollectedEvent:
 		c.handleCollected(ev, fx)
+	case CollectWaitsEvent:
+		if a := c.attempts.Find(ev.ID); a != nil && a.Collecting {
+			c.attempts.Wait(a)
+			c.seen = 0 // it may have been stopped before
+		}
 	case RoomEvent:
 		c.machines.SetRoom(ev.Room)
 		for _, job := range ev.Fit {
@@ -156,6 +161,9 @@ func (c *Core) handleCollected(ev CollectedEvent, fx *Effects) {
 	a.Collecting, a.Output = false, ev.Output
 	r := ev.Result
 	switch {
+	case ev.Ended:
+		a.Stopping = true
+		r.Cause, r.Detail = executor.Stopped, a.Unwanted()
 	case ev.Lost != "": // this site's fault: a loss, not a failure
 		r.Cause, r.Detail = executor.Stopped, ev.Lost
 	case ev.Failed != "" && r.Succeeded():

@@ -37,6 +37,8 @@ type Config struct {
 	Current func() error
 	// KeepResult keeps the result of a task of this site's own job, durably when it returns.
 	KeepResult func(num uint64, r node.TaskResult) error
+	// Free returns how many bytes the disk has beyond what must stay free; nil = enough.
+	Free func() int64
 }
 
 const (
@@ -65,9 +67,11 @@ type Keeper struct {
 	collecting chan struct{} // a token for each attempt that is being collected
 	pause      func(ctx context.Context, d time.Duration) error
 
-	mu   sync.Mutex
-	by   map[command.AttemptRef]*Entry
-	gone map[command.AttemptRef]bool
+	mu sync.Mutex
+	by map[command.AttemptRef]*Entry
+	// waiting has what ends the waiting for room of each attempt that is being collected.
+	waiting map[executor.ID]context.CancelFunc
+	gone    map[command.AttemptRef]bool
 	// oldest of gone first.
 	oldest []command.AttemptRef
 	// seen is the Change up to which it was looked for what is wanted no more; 0 = not yet.
@@ -77,9 +81,13 @@ type Keeper struct {
 
 // New returns a Keeper of nothing.
 func New(cfg Config) *Keeper {
+	if cfg.Free == nil {
+		cfg.Free = func() int64 { return store.Unbounded }
+	}
 	return &Keeper{
 		cfg: cfg, collecting: make(chan struct{}, maxCollected), pause: coord.Sleep,
 		by: map[command.AttemptRef]*Entry{}, gone: map[command.AttemptRef]bool{}, names: newIndex(),
+		waiting: map[executor.ID]context.CancelFunc{},
 	}
 }
 

@@ -104,6 +104,13 @@ func (s *Store) Fits(e *ShortError, free int64) bool {
 	return s.hasRoom(e.Space, e.Bytes, 0, free) == nil
 }
 
+// Left returns how many bytes more a space may have now, on a disk with so many free; promises are not looked at.
+func (s *Store) Left(space Space, free int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(min(s.left(space), free+s.evictable()), 0)
+}
+
 // Room returns how many bytes inputs and outputs of another site's task may take: now, beside what is pinned here and
 // what waits for its owner, and ever, once all of that has gone. What is promised counts as free, for it is decided
 // task by task.

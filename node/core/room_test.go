@@ -76,8 +76,8 @@ func TestFullSiteIsAskedAgainOnceItFits(t *testing.T) {
 	}
 }
 
-// TestOffersPromiseTheRoomThereIs: machines are labelled for what other sites' tasks have room for now, at most for what
-// they may have; own tasks, which have their own quota, are taken all the same.
+// TestOffersPromiseTheRoomThereIs: machines are labelled for what other sites' tasks have room for now, at most for
+// what they may have; own tasks, which have their own quota, are taken all the same.
 func TestOffersPromiseTheRoomThereIs(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]

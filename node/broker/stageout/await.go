@@ -82,8 +82,8 @@ func (w *waiter) await(err error) (out Outcome, over bool) {
 	age := w.k.cfg.Now().Sub(w.o.Result.Started.Add(w.o.Result.Run))
 	rest := w.k.cfg.Hold - age
 	if w.k.cfg.Hold > 0 && rest <= 0 {
-		return Outcome{Failed: fmt.Sprintf("its results found no room at its own site for %s (data.hold), and are lost: %v; "+
-			"give data.own more room, or free the disk, and run it again", w.k.cfg.Hold, err)}, true
+		return Outcome{Failed: fmt.Sprintf("its results found no room at its own site for %s (data.hold), and are lost: %v"+
+			"; give data.own more room, or free the disk, and run it again", w.k.cfg.Hold, err)}, true
 	}
 	if w.o.Waits != nil {
 		w.o.Waits(fmt.Sprintf("it has ended, and its results wait in its work folder: its own site has no room for them "+

@@ -34,8 +34,8 @@ func (r *rig) ownOrder(exit int, told *[]string) Order {
 	return o
 }
 
-// TestOwnResultWaitsForRoom: a result for which this site's own store has no room stays where it is until there is some,
-// and is kept then, once; meanwhile nothing of it is copied, and others are collected.
+// TestOwnResultWaitsForRoom: a result for which this site's own store has no room stays where it is until there is
+// some, and is kept then, once; meanwhile nothing of it is copied, and others are collected.
 func TestOwnResultWaitsForRoom(t *testing.T) {
 	r := fullRig(t)
 	var told []string

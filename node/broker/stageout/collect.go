@@ -43,8 +43,8 @@ type Outcome struct {
 	Ended bool
 }
 
-// Collect keeps what an attempt has left, durably: for its owner, or as a result of this site's own job, which waits for
-// room if there is none. The error is ctx's: nothing is known then.
+// Collect keeps what an attempt has left, durably: for its owner, or as a result of this site's own job, which waits
+// for room if there is none. The error is ctx's: nothing is known then.
 func (k *Keeper) Collect(ctx context.Context, c executor.Collector, o Order) (out Outcome, err error) {
 	w, leave := k.join(ctx, c, &o)
 	defer leave()

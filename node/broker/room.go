@@ -20,8 +20,8 @@ import (
 const (
 	// roomEvery is how often it is looked what room there is.
 	roomEvery = time.Second
-	// raiseLooks is at how many of these looks in a row there must be room for a larger class before it is offered: each
-	// other offer costs the federation an entry, and lifts the bars of what was declined.
+	// raiseLooks is at how many of these looks in a row there must be room for a larger class before it is offered:
+	// each other offer costs the federation an entry, and lifts the bars of what was declined.
 	raiseLooks = 10
 	// maxShort bounds the jobs of which is known what room they lack. Others are tried again now and then.
 	maxShort = 4096

@@ -56,7 +56,8 @@ func (k *Keeper) EndWait(id executor.ID) {
 // measured only if they might be, and copied all the same if there is more room than when that was in vain.
 func (w *waiter) look() error {
 	left := w.left()
-	if !w.own || w.vain >= 0 && left > w.vain || w.vain < 0 && w.o.Outputs.MaxBytes > 0 && w.o.Outputs.MaxBytes <= left {
+	most := w.o.Outputs.MaxBytes
+	if !w.own || w.vain >= 0 && left > w.vain || w.vain < 0 && most > 0 && most <= left {
 		return nil
 	}
 	m := &measuring{}

@@ -59,6 +59,18 @@ func FilesWish(text string) string {
 	return ""
 }
 
+// FilesLent returns the bound of the largest class of files that a machine may promise, 0 = none: it can ever take so
+// many bytes, and something of the class now.
+func FilesLent(now, ever int64) (most int64) {
+	for _, c := range fileClasses {
+		if c.bytes > ever || now <= most {
+			break
+		}
+		most = c.bytes
+	}
+	return most
+}
+
 // FilesLabels returns the labels of a site's machine that takes files: lendMax bytes of a task of another site, and
 // ownMax of one of its own.
 func FilesLabels(site string, lendMax, ownMax int64) map[string]string {

@@ -164,6 +164,9 @@ func New(cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("configure broker: %w", err)
 	}
 	replica.ForkSite(cfg.Site)
+	if cfg.Files != nil {
+		b.disk.Relieve = b.relieveDisk
+	}
 	b.core.ConfigureUsers(cfg.UserLimits, cfg.UserHalfLife)
 	b.core.SetEmit(cfg.Replica.Feed().AddHome)
 	if b.owned != nil {
@@ -266,6 +269,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.runner.forgetLoop)
 	if b.files != nil {
 		b.goroutine(func() { b.files.outgoing.Run(b.ctx) })
+		b.goroutine(b.files.room.run)
 	}
 	b.goroutine(b.committer.commitLoop)
 	b.goroutine(b.loop)

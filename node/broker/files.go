@@ -25,6 +25,7 @@ type fileMover struct {
 	stager   *stagein.Stager
 	outgoing *stageout.Keeper
 	progress *query.StartProgress
+	room     *roomKeeper
 
 	mu sync.Mutex
 	// preparing are the attempts with files whose start is prepared, and what ends that.
@@ -38,17 +39,19 @@ func newFileMover(b *Broker) *fileMover {
 		return nil
 	}
 	m := &fileMover{
-		process: b.process, progress: &b.runner.progress, preparing: map[executor.ID]context.CancelCauseFunc{},
+		process: b.process, progress: &b.runner.progress, room: newRoomKeeper(b),
+		preparing: map[executor.ID]context.CancelCauseFunc{},
 	}
 	m.stager = stagein.New(stagein.Config{
 		Site: cfg.Site, Store: cfg.Files, Transfers: b.moved, UserOf: b.UserOf, LendMax: cfg.Data.LendMax,
+		Free: b.disk.Room,
 		Where: func(site string) (string, uint64) {
 			return cfg.Replica.PeerAddress(site), cfg.Replica.Index()
 		},
 	})
 	m.outgoing = stageout.New(stageout.Config{
 		Site: cfg.Site, Store: cfg.Files, Hold: cfg.Data.Hold, Now: time.Now, UserOf: b.UserOf, Record: m.record,
-		KeepResult: b.KeepResult, Current: func() error { return b.Current() },
+		Free: b.disk.Room, KeepResult: b.KeepResult, Current: func() error { return b.Current() },
 		Wanted: func(ref command.AttemptRef) (wanted bool) {
 			cfg.Replica.View(func(s *fsm.State) { wanted = s.OutputsWanted(cfg.Site, ref) })
 			return wanted
@@ -62,6 +65,7 @@ func newFileMover(b *Broker) *fileMover {
 			return entry
 		},
 	})
+	m.room.leftovers = m.outgoing
 	return m
 }
 
@@ -86,6 +90,10 @@ var (
 
 // start starts a task with files, or brings them here first.
 func (m *fileMover) start(h executor.Handler, st core.StartEffect) {
+	if err := m.room.reserve(&st); err != nil {
+		m.room.unroomed(st.ID, err)
+		return
+	}
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	defer cancel(nil)
 	m.mu.Lock()
@@ -139,6 +147,7 @@ func (m *fileMover) stage(ctx context.Context, o stagein.Order) {
 		m.log.Info().Err(err).Stringer("attempt", o.ID).Msg("the files of a task are not here: it is not started")
 	}
 	m.post(core.UnstagedEvent{ID: o.ID, Fault: fault, Why: err.Error()})
+	m.room.refused(o.ID, err)
 }
 
 // errToEnd is why what prepares a start ends.
@@ -177,15 +186,32 @@ func (m *fileMover) collect(h executor.Handler, e core.CollectEffect) {
 		m.post(ev)
 		return
 	}
-	out, err := m.outgoing.Collect(m.ctx, c, stageout.Order{ID: e.ID, Outputs: e.Outputs, Result: e.Result})
+	out, err := m.outgoing.Collect(m.ctx, c, stageout.Order{
+		ID: e.ID, Outputs: e.Outputs, Result: e.Result, Waits: m.waits(e.ID),
+	})
+	m.progress.RecordResult(e.ID, "")
 	if err != nil {
 		return // the broker ends; its next life collects again
 	}
+	m.room.release(e.ID)
 	if out.Lost != "" {
 		m.log.Warn().Stringer("attempt", e.ID).Str("reason", out.Lost).Msg("what a task left is lost, and it runs again")
 	}
-	ev.Output, ev.Failed, ev.Lost = out.Output, out.Failed, out.Lost
+	ev.Output, ev.Failed, ev.Lost, ev.Ended = out.Output, out.Failed, out.Lost, out.Ended
 	m.post(ev)
+}
+
+// waits returns what tells people and the core that what an attempt has left waits for room.
+func (m *fileMover) waits(id executor.ID) func(why string) {
+	first := true
+	return func(why string) {
+		m.progress.RecordResult(id, why)
+		if first {
+			m.log.Warn().Stringer("attempt", id).Str("reason", why).Msg("a result waits for room: give data.own more, or free the disk")
+			m.post(core.CollectWaitsEvent{ID: id})
+		}
+		first = false
+	}
 }
 
 // recoverFiles pins what the store must keep for attempts that are here and for other sites that have not fetched what
@@ -200,5 +226,9 @@ func (b *Broker) recoverFiles() error {
 	if err := b.files.outgoing.Recover(b.cfg.Journal); err != nil {
 		return fmt.Errorf("recover from the journal: %w", err)
 	}
+	for a := range b.core.WithOutputs() {
+		b.files.room.recover(a)
+	}
+	b.core.SetRoom(b.files.room.begin())
 	return nil
 }

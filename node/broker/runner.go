@@ -69,6 +69,12 @@ func (u *runner) stop(st core.StopEffect) {
 	if h == nil {
 		return
 	}
+	if st.Ended {
+		if u.files != nil {
+			u.files.outgoing.EndWait(st.ID)
+		}
+		return
+	}
 	if st.Early && u.files != nil {
 		u.files.end(st.ID)
 	}
@@ -114,6 +120,7 @@ func (u *runner) forgetLoop() {
 func (u *runner) forget(f core.HandlerID) {
 	if u.files != nil {
 		u.files.stager.Drop(f.ID)
+		u.files.room.release(f.ID)
 	}
 	h := u.handlers[f.Handler]
 	if h == nil {

@@ -155,6 +155,9 @@ func (c *Core) AddHandler(name string, g Guard, t Terms) {
 // those of a task of another site may take so many bytes, what it is given and what it leaves together.
 func (c *Core) LendFiles(most int64) { c.machines.LendFiles(most) }
 
+// SetRoom tells the core, before the first event, what RoomEvent tells it later.
+func (c *Core) SetRoom(bytes int64) { c.machines.SetRoom(bytes) }
+
 // SetEmit has events of home jobs given to those who read, once they are durable.
 func (c *Core) SetEmit(tell func([]node.Event)) { c.home.SetEmit(tell) }
 
@@ -187,7 +190,7 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		c.handleStarted(ev)
 	case EndedEvent:
 		c.handleEnded(ev.ID, ev.Result, fx)
-	case PreparingEvent, StagedEvent, UnstagedEvent, CollectedEvent:
+	case PreparingEvent, StagedEvent, UnstagedEvent, CollectedEvent, CollectWaitsEvent, RoomEvent:
 		c.stepFiles(ev, fx)
 	case RecordEvent:
 		fx.Writes = append(fx.Writes, ev.Writes...)
@@ -291,6 +294,17 @@ func (c *Core) WithInputs() iter.Seq[*attempts.Record] {
 	return func(yield func(*attempts.Record) bool) {
 		for _, a := range c.attempts.All() {
 			if len(a.Inputs) > 0 && !yield(&a.Record) {
+				return
+			}
+		}
+	}
+}
+
+// WithOutputs yields the attempts here that are to leave files, and have not ended.
+func (c *Core) WithOutputs() iter.Seq[*attempts.Record] {
+	return func(yield func(*attempts.Record) bool) {
+		for _, a := range c.attempts.All() {
+			if a.Outputs.Wanted() && a.Ended == nil && !yield(&a.Record) {
 				return
 			}
 		}

@@ -60,6 +60,14 @@ type UnstagedEvent struct {
 	Why   string
 }
 
+// RoomEvent says that room for files here has changed. It is sent now and then, not for each change.
+type RoomEvent struct {
+	// Room is how many bytes files and outputs of another site's task may take that comes now.
+	Room int64
+	// Fit are the jobs that were declined with inputs.Full and would have room now.
+	Fit []command.JobID
+}
+
 // CollectedEvent answers a CollectEffect.
 type CollectedEvent struct {
 	ID     executor.ID
@@ -67,7 +75,12 @@ type CollectedEvent struct {
 	Output command.Output  // what is kept
 	// Failed says what the task has not left as it had to, Lost why this site could not keep what it left.
 	Failed, Lost string
+	// Ended: there was no room, and the waiting for it was ended.
+	Ended bool
 }
+
+// CollectWaitsEvent says that what an attempt has left waits for room.
+type CollectWaitsEvent struct{ ID executor.ID }
 
 // RecordEvent has records of the shell's synced with those of the turn.
 type RecordEvent struct {
@@ -75,11 +88,13 @@ type RecordEvent struct {
 	Done   func()
 }
 
-func (PreparingEvent) isEvent() {}
-func (StagedEvent) isEvent()    {}
-func (UnstagedEvent) isEvent()  {}
-func (CollectedEvent) isEvent() {}
-func (RecordEvent) isEvent()    {}
+func (PreparingEvent) isEvent()    {}
+func (StagedEvent) isEvent()       {}
+func (UnstagedEvent) isEvent()     {}
+func (CollectedEvent) isEvent()    {}
+func (CollectWaitsEvent) isEvent() {}
+func (RoomEvent) isEvent()         {}
+func (RecordEvent) isEvent()       {}
 
 // EndedEvent says that an attempt ended (event 4).
 type EndedEvent struct {

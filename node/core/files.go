@@ -30,6 +30,16 @@ func (c *Core) stepFiles(ev Event, fx *Effects) {
 		c.handleUnstaged(ev, fx)
 	case CollectedEvent:
 		c.handleCollected(ev, fx)
+	case CollectWaitsEvent:
+		if a := c.attempts.Find(ev.ID); a != nil && a.Collecting {
+			c.attempts.Wait(a)
+			c.seen = 0 // it may have been stopped before
+		}
+	case RoomEvent:
+		c.machines.SetRoom(ev.Room)
+		for _, job := range ev.Fit {
+			c.inputs.Fits(job)
+		}
 	}
 }
 
@@ -39,11 +49,16 @@ func (c *Core) mayStage(task *executor.Task, as fsm.Assignment) bool {
 		c.decline(as, trouble.DeclinedUnbound, why)
 		return false
 	}
-	if f, why := c.inputs.Resting(as.Job); why != "" {
+	return !c.restsFor(as)
+}
+
+// restsFor reports whether a job or its owner rests whose files could not be had. If so, it has declined the task.
+func (c *Core) restsFor(as fsm.Assignment) bool {
+	f, why := c.inputs.Resting(as.Job)
+	if why != "" {
 		c.decline(as, classOf(f), why)
-		return false
 	}
-	return true
+	return why != ""
 }
 
 // classOf returns why a task is declined whose files cannot be had.
@@ -53,7 +68,7 @@ func classOf(f inputs.Fault) trouble.DeclineClass {
 		return trouble.DeclinedUnfit
 	case inputs.Cancelled:
 		return trouble.DeclinedClosed
-	case inputs.Away, inputs.Refused, inputs.NoRoom, inputs.Broken:
+	case inputs.Away, inputs.Refused, inputs.NoRoom, inputs.Broken, inputs.Full:
 	}
 	return trouble.DeclinedFiles
 }
@@ -147,6 +162,9 @@ func (c *Core) handleCollected(ev CollectedEvent, fx *Effects) {
 	a.Collecting, a.Output = false, ev.Output
 	r := ev.Result
 	switch {
+	case ev.Ended:
+		a.Stopping = true
+		r.Cause, r.Detail = executor.Stopped, a.Unwanted()
 	case ev.Lost != "" && r.Succeeded(): // this site's fault: a loss, not a failure
 		r.Cause, r.Detail = executor.Stopped, ev.Lost
 	case ev.Lost != "" && r.Cause != executor.Stopped: // it has failed all the same

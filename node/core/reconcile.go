@@ -132,6 +132,9 @@ func (c *Core) mayBegin(rec *attempts.Record, st *StartEffect, as fsm.Assignment
 	if c.attempts.IsStaged(st) {
 		return c.mayStage(&st.Task, as)
 	}
+	if st.Task.Outputs.Wanted() && c.restsFor(as) {
+		return false
+	}
 	start, why := c.bounds.Fence(c.machines.HandlerOf(as.Machine), c.lease.until, rec, &st.Task, &as, s)
 	if why != "" {
 		c.decline(as, trouble.DeclinedUnbound, why)

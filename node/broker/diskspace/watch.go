@@ -5,6 +5,7 @@ package diskspace
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,9 +17,15 @@ import (
 // diskEvery is how often the free space is looked at.
 const diskEvery = time.Second
 
+// maxReliefs is how often a look has something go.
+const maxReliefs = 16
+
 // Watch knows how much is free. Its answers are those of the last look.
 type Watch struct {
 	node.Disk
+	// Relieve, if set, is called when less than MinFree is free: it has something go of which there is no need, n bytes
+	// if possible, in a bounded step, and returns how many that were. It is set before the first look.
+	Relieve func(n int64) (freed int64)
 
 	free atomic.Int64 // bytes
 	// low from the first look below MinFree until enough is free, which is an
@@ -58,7 +65,7 @@ func (d *Watch) measure() (changed bool, err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	free, err := d.Free(d.Path)
+	free, err := d.relieved()
 	if err != nil {
 		changed, d.blind = !d.blind, true
 		return changed, err
@@ -72,6 +79,32 @@ func (d *Watch) measure() (changed bool, err error) {
 	}
 	return changed, nil
 }
+
+// relieved measures, and if that is too little again behind each step of what may go.
+func (d *Watch) relieved() (free int64, err error) {
+	for step := 0; ; step++ {
+		free, err = d.Free(d.Path)
+		low := free < d.MinFree || d.low.Load() && free < d.enough()
+		if err != nil || !low || d.Relieve == nil || step == maxReliefs || d.Relieve(d.enough()-free) == 0 {
+			return free, err
+		}
+	}
+}
+
+// Room looks, and returns how many bytes more may be written before the disk is full; Unbounded if nobody watches it.
+func (d *Watch) Room() int64 {
+	if d.Path == "" {
+		return Unbounded
+	}
+	free, err := d.Free(d.Path)
+	if err != nil {
+		free = d.free.Load()
+	}
+	return free - d.MinFree
+}
+
+// Unbounded is more than any disk has.
+const Unbounded = math.MaxInt64 / 2
 
 // FreeBytes returns how much was free at the last look.
 func (d *Watch) FreeBytes() int64 { return d.free.Load() }

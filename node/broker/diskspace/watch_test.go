@@ -68,6 +68,48 @@ func TestDiskVerdicts(t *testing.T) {
 	}
 }
 
+// TestWhatMayGoGoesFirst: a disk below the limit is full only when nothing is left that may go, which goes in steps, as
+// many as it needs and no more than so many in a look.
+func TestWhatMayGoGoesFirst(t *testing.T) {
+	var g gauge
+	d := New(g.disk(800))
+	steps, left := 0, int64(0)
+	d.Relieve = func(n int64) int64 {
+		step := min(n, left, 50)
+		steps++
+		left -= step
+		g.Add(step)
+		return step
+	}
+	for i, c := range []struct {
+		free, left int64
+		full       bool
+		steps      int
+	}{
+		{free: 800, left: 1000},
+		{free: 799, left: 1000, steps: 1},              // at the limit is enough
+		{free: 600, left: 100, full: true, steps: 3},   // nothing is left
+		{free: 850, left: 1000, steps: 1},              // 900 are needed once it was full
+		{free: 0, left: 5000, steps: 16},               // 800 at the end of the look
+		{free: -1, left: 1000},                         // nobody knows
+		{free: 100, left: 0, full: true, steps: 1},     // at last
+		{free: 100, left: 900, full: false, steps: 16}, // 900
+	} {
+		g.Store(c.free)
+		steps, left = 0, c.left
+		_, _ = d.measure()
+		if full := d.Full() != nil; full != c.full || steps != c.steps {
+			t.Errorf("step %d: full %t after %d steps; want %+v", i, full, steps, c)
+		}
+	}
+	if d.Room() != 100 {
+		t.Errorf("there is room for %d above 800 of 900", d.Room())
+	}
+	if room := New(node.Disk{}).Room(); room != Unbounded {
+		t.Errorf("of a disk that nobody watches there is room for %d", room)
+	}
+}
+
 // TestDiskIsLookedAtEverySecond, until the broker stops.
 func TestDiskIsLookedAtEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

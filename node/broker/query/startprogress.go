@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -13,10 +14,49 @@ import (
 const maxInProgress = 10_000
 
 // StartProgress is what this site's handlers do before attempts start, such as fetching
-// an image. It is this broker's own: the others see the task as assigned.
+// an image, and what results of its own tasks wait for. It is this broker's own: the others see the task as assigned,
+// or running.
 type StartProgress struct {
 	mu sync.Mutex
 	by map[executor.ID]string
+	// results are of attempts that have ended.
+	results map[executor.ID]string
+}
+
+// RecordResult notes what the result of an attempt waits for, "": it does not.
+func (d *StartProgress) RecordResult(id executor.ID, why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case why == "":
+		delete(d.results, id)
+	case d.results == nil:
+		d.results = map[executor.ID]string{id: why}
+	case len(d.results) < maxInProgress:
+		d.results[id] = why
+	}
+}
+
+// resultWhy returns what results of a job wait for, that of its first task, "": none does.
+func (d *StartProgress) resultWhy(job command.JobID) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.results) == 0 {
+		return ""
+	}
+	name, n, first, why := job.String(), 0, executor.ID{}, ""
+	for id, text := range d.results {
+		if id.Job != name {
+			continue
+		}
+		if n++; n == 1 || id.Task < first.Task {
+			first, why = id, text
+		}
+	}
+	if n > 1 {
+		why = fmt.Sprintf("%d of its tasks wait so; task at place %d: %s", n, first.Task, why)
+	}
+	return why
 }
 
 // Record takes a handler's event.
@@ -37,14 +77,17 @@ func (d *StartProgress) Record(ev executor.Event) {
 func (d *StartProgress) explain(job command.JobID, tasks []node.Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.by) == 0 {
+	if len(d.by)+len(d.results) == 0 {
 		return
 	}
 	name := job.String()
 	for i := range tasks {
 		t := &tasks[i]
-		if what := d.by[executor.ID{Job: name, Task: t.Position, Attempt: t.Attempt, Token: t.Token}]; what != "" &&
-			t.State == fsm.Assigned.String() {
+		id := executor.ID{Job: name, Task: t.Position, Attempt: t.Attempt, Token: t.Token}
+		if what := d.by[id]; what != "" && t.State == fsm.Assigned.String() {
+			t.Reason = what
+		}
+		if what := d.results[id]; what != "" && (t.State == fsm.Assigned.String() || t.State == fsm.Running.String()) {
 			t.Reason = what
 		}
 	}

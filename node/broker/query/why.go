@@ -33,6 +33,9 @@ func (rd *Reader) Why(ctx context.Context, id command.JobID) (node.Why, error) {
 			return node.Why{}, err
 		}
 		if found {
+			if why := rd.progress.resultWhy(id); why != "" && w.Waiting == 0 {
+				w.Summary += "; " + why
+			}
 			w.Calibration = rd.estimates.Calibration()
 			return w, nil
 		}
@@ -57,6 +60,10 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 			w.Summary = fmt.Sprintf("its tasks wait for its owner %s, which is away", id.Site)
 		case v.Delivering > 0:
 			w.Summary += "; " + v.DeliveringWhy
+		default:
+			if why := rd.progress.resultWhy(id); why != "" {
+				w.Summary += "; " + why
+			}
 		}
 		w.Estimate.Unknown = "nothing waits for its turn"
 		w.Summary = explain.DateSummary(w.Summary, fresh)

@@ -116,7 +116,7 @@ type flight struct {
 	err  error // once done is closed
 }
 
-// bring pins blobs and has them here, by pulling what nobody pulls already.
+// bring pins blobs, with room for those to come, and has them here, by pulling what nobody pulls already.
 func (g *gathering) bring(ctx context.Context, blobs []files.Blob) error {
 	refs := make([]store.Ref, len(blobs))
 	size := make(map[store.Ref]int64, len(blobs))
@@ -125,6 +125,9 @@ func (g *gathering) bring(ctx context.Context, blobs []files.Blob) error {
 		size[refs[i]] = b.Size
 	}
 	if err := g.confirm(ctx, blobs); err != nil {
+		return err
+	}
+	if err := g.s.cfg.Store.Reserve(g.by, g.at, blobs, g.s.cfg.Free()); err != nil {
 		return err
 	}
 	missing := g.s.cfg.Store.Pin(g.by, refs...)

@@ -109,7 +109,7 @@ func TestIndexDecidesWhichFile(t *testing.T) {
 	r.open()
 	r.Repin(&attempts.Record{ID: o.ID, Index: 2, Inputs: []attempts.InputBlob{{Blob: each, From: jobspec.FromEach}}})
 	other := order(1, file("y", r.owner.has(large(150_000, 3))))
-	if _, err := r.Fetch(t.Context(), other); faultOf(t, err) != inputs.NoRoom {
+	if _, err := r.Fetch(t.Context(), other); faultOf(t, err) != inputs.Full {
 		t.Errorf("its file makes room: %v", err)
 	}
 }
@@ -323,7 +323,7 @@ func TestFetchIsResumed(t *testing.T) {
 	r.open()
 	r.Repin(&attempts.Record{ID: o.ID, Inputs: []attempts.InputBlob{{Blob: blob}}})
 	other := r.owner.has(large(2*files.PieceBytes, 2))
-	if _, err := r.Fetch(t.Context(), order(1, file("y", other))); faultOf(t, err) != inputs.NoRoom {
+	if _, err := r.Fetch(t.Context(), order(1, file("y", other))); faultOf(t, err) != inputs.Full {
 		t.Errorf("a pinned blob makes room: %v", err)
 	}
 	r.Drop(o.ID)

@@ -40,6 +40,8 @@ type Config struct {
 	UserOf func(num uint64) string
 	// LendMax is how many bytes files and outputs of another site's task may take.
 	LendMax int64
+	// Free returns how many bytes the disk has beyond what must stay free; nil = enough.
+	Free func() int64
 }
 
 // Stager brings files. It is safe for concurrent use.
@@ -61,6 +63,9 @@ type owner struct {
 
 // New returns a Stager.
 func New(cfg Config) *Stager {
+	if cfg.Free == nil {
+		cfg.Free = func() int64 { return store.Unbounded }
+	}
 	return &Stager{
 		cfg: cfg, handed: make(chan struct{}, maxHanded), pause: coord.Sleep, owners: map[string]*owner{},
 		flights: map[store.Ref]*flight{},
@@ -149,12 +154,15 @@ func enter(ctx context.Context, tokens chan struct{}) error {
 func classify(ctx context.Context, err error) error {
 	var known *Error
 	var refused *transfer.RefusedError
+	var short *store.ShortError
 	f := inputs.NoRoom // this site's own trouble
 	switch {
 	case err == nil || errors.As(err, &known):
 		return err
 	case ctx.Err() != nil:
 		f = inputs.Cancelled
+	case errors.As(err, &short):
+		f = inputs.Full
 	case errors.As(err, &refused) && (refused.Refusal == transfer.Behind || refused.Refusal == transfer.Busy):
 		f = inputs.Away
 	case errors.As(err, &refused), errors.Is(err, store.ErrWrongHash):

@@ -20,6 +20,8 @@ const (
 	// collectTries is how often outputs are collected that this site cannot read or keep, longer apart each time.
 	collectTries = 4
 	firstPause   = time.Second
+	// longestPause is between two looks whether this site's own store has room for a result.
+	longestPause = time.Minute
 )
 
 // Order names an ended attempt and what is wanted of it.
@@ -27,6 +29,9 @@ type Order struct {
 	ID      executor.ID
 	Outputs executor.Outputs
 	Result  executor.Result
+	// Waits is told why outputs of this site's own task wait for room, one line for people, and again when that has
+	// changed; nil = nobody listens.
+	Waits func(why string)
 }
 
 // Outcome is what came of it. At most one of the texts is set.
@@ -34,25 +39,28 @@ type Outcome struct {
 	Output command.Output // zero: nothing is kept
 	Failed string         // the task has not left what it had to
 	Lost   string         // this site cannot read or keep what it left; nothing is kept then
+	// Ended: there was no room for it, and nobody wants it any more.
+	Ended bool
 }
 
-// Collect keeps what an attempt has left, durably: for its owner, or as a result of this site's own job. The error is
-// ctx's: nothing is known then.
+// Collect keeps what an attempt has left, durably: for its owner, or as a result of this site's own job, which waits
+// for room if there is none. The error is ctx's: nothing is known then.
 func (k *Keeper) Collect(ctx context.Context, c executor.Collector, o Order) (out Outcome, err error) {
-	select {
-	case k.collecting <- struct{}{}:
-		defer func() { <-k.collecting }()
-	case <-ctx.Done():
-		return out, context.Cause(ctx)
-	}
+	w, leave := k.join(ctx, c, &o)
+	defer leave()
 	wait := firstPause
-	for try := 1; ; try++ {
-		out, err = k.tryCollect(ctx, c, o)
+	for try := 1; ; {
+		out, err = k.collect(ctx, w)
 		switch {
 		case ctx.Err() != nil:
 			return Outcome{}, context.Cause(ctx)
 		case err == nil:
 			return out, nil
+		case w.own && o.Result.Succeeded() && errors.Is(err, store.ErrFull):
+			if out, over := w.await(err); over {
+				return out, context.Cause(ctx)
+			}
+			continue
 		case try == collectTries || errors.Is(err, executor.ErrUnknownAttempt),
 			!o.Result.Succeeded() && errors.Is(err, store.ErrFull): // a failure waits for no room
 			return Outcome{Lost: "its outputs could not be kept at its site: " + err.Error()}, nil
@@ -64,7 +72,26 @@ func (k *Keeper) Collect(ctx context.Context, c executor.Collector, o Order) (ou
 			return Outcome{}, err
 		}
 		wait *= 2
+		try++
 	}
+}
+
+// collect is one try, when its turn comes.
+func (k *Keeper) collect(ctx context.Context, w *waiter) (out Outcome, err error) {
+	select {
+	case k.collecting <- struct{}{}:
+		defer func() { <-k.collecting }()
+	case <-ctx.Done():
+		return out, context.Cause(ctx)
+	}
+	if err = w.look(); err != nil {
+		return out, err
+	}
+	out, err = k.tryCollect(ctx, w.c, *w.o)
+	if errors.Is(err, store.ErrFull) {
+		w.copied()
+	}
+	return out, err
 }
 
 // tryCollect is one try; the error is this site's trouble.
@@ -74,7 +101,7 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 		return out, err
 	}
 	own := ref.Job.Site == k.cfg.Site
-	t := &taking{ctx: ctx, store: k.cfg.Store, at: store.OutgoingOf(ref.Job.Site), by: pinOf(o.ID), room: k.makeRoom}
+	t := &taking{ctx: ctx, store: k.cfg.Store, at: store.OutgoingOf(ref.Job.Site), by: PinOf(o.ID), room: k.makeRoom}
 	if own {
 		t.at, t.room = store.OwnOf(k.cfg.UserOf(ref.Job.Num)), nil
 	}
@@ -99,7 +126,7 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 		err = k.add(ctx, Entry{ID: o.ID, Output: out.Output, KeptMs: k.cfg.Now().UnixMilli(), Succeeded: succeeded})
 	}
 	if err != nil || out.Output.IsZero() || own {
-		k.cfg.Store.Unpin(pinOf(o.ID))
+		k.cfg.Store.Unpin(PinOf(o.ID))
 	}
 	return out, err
 }

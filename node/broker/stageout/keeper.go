@@ -40,6 +40,8 @@ type Config struct {
 	Current func() error
 	// KeepResult keeps the result of a task of this site's own job, durably when it returns.
 	KeepResult func(num uint64, r node.TaskResult) error
+	// Free returns how many bytes the disk has beyond what must stay free; nil = enough.
+	Free func() int64
 }
 
 const (
@@ -73,9 +75,11 @@ type Keeper struct {
 	collecting chan struct{} // a token for each attempt that is being collected
 	pause      func(ctx context.Context, d time.Duration) error
 
-	mu   sync.Mutex
-	by   map[command.AttemptRef]*Entry
-	gone map[command.AttemptRef]bool
+	mu sync.Mutex
+	by map[command.AttemptRef]*Entry
+	// waiting has what ends the waiting for room of each attempt that is being collected.
+	waiting map[executor.ID]context.CancelFunc
+	gone    map[command.AttemptRef]bool
 	// oldest of gone first.
 	oldest []command.AttemptRef
 	// seen is the Change up to which it was looked for what is wanted no more; 0 = not yet.
@@ -87,14 +91,18 @@ type Keeper struct {
 
 // New returns a Keeper of nothing.
 func New(cfg Config) *Keeper {
+	if cfg.Free == nil {
+		cfg.Free = func() int64 { return store.Unbounded }
+	}
 	return &Keeper{
 		cfg: cfg, collecting: make(chan struct{}, maxCollected), pause: coord.Sleep,
 		by: map[command.AttemptRef]*Entry{}, gone: map[command.AttemptRef]bool{}, names: newIndex(),
+		waiting: map[executor.ID]context.CancelFunc{},
 	}
 }
 
-// pinOf is the name of the pins of an attempt's outputs.
-func pinOf(id executor.ID) string { return "out/" + id.String() }
+// PinOf returns the name of the pins of an attempt's outputs, and of the room that is kept for them.
+func PinOf(id executor.ID) string { return "out/" + id.String() }
 
 // Recover reads what earlier lives of the broker kept, and pins it. What cannot be read is refused to its owner.
 func (k *Keeper) Recover(j record.Reader) error {
@@ -117,7 +125,7 @@ func (k *Keeper) Recover(j record.Reader) error {
 		for h := range hashes {
 			refs = append(refs, store.Ref{Place: at, Hash: h})
 		}
-		k.cfg.Store.Pin(pinOf(e.ID), refs...)
+		k.cfg.Store.Pin(PinOf(e.ID), refs...)
 	}
 	return err
 }
@@ -203,7 +211,7 @@ func (k *Keeper) drop(ctx context.Context, list []leaving) {
 		}
 		for _, x := range part {
 			k.forget(x)
-			k.cfg.Store.Unpin(pinOf(x.ID))
+			k.cfg.Store.Unpin(PinOf(x.ID))
 		}
 	}
 }

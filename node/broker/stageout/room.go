@@ -22,21 +22,40 @@ func (k *Keeper) makeRoom(ctx context.Context, bytes int64) error {
 		if lacking <= 0 {
 			return nil
 		}
-		victims := k.victims(lacking)
-		if len(victims) == 0 {
-			return nil
-		}
-		k.drop(ctx, victims)
-		for more := true; more; {
-			var err error
-			if _, more, err = k.cfg.Store.Collect(); err != nil {
-				return fmt.Errorf("make room for outputs: %w", err)
-			}
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if some, err := k.LetGo(ctx, lacking); !some || err != nil {
+			return err
 		}
 	}
+}
+
+// LetGo has what failed attempts left go, about so many bytes of it, and reports whether there was any.
+func (k *Keeper) LetGo(ctx context.Context, bytes int64) (some bool, err error) {
+	victims := k.victims(bytes)
+	if len(victims) == 0 {
+		return false, nil
+	}
+	k.drop(ctx, victims)
+	for more := true; more; {
+		if _, more, err = k.cfg.Store.Collect(); err != nil {
+			return true, fmt.Errorf("make room for outputs: %w", err)
+		}
+	}
+	if ctx.Err() != nil {
+		return true, context.Cause(ctx)
+	}
+	return true, nil
+}
+
+// Spare returns how many bytes LetGo can let go.
+func (k *Keeper) Spare() (bytes int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, e := range k.by {
+		if !e.Succeeded && !e.released {
+			bytes += e.bytes()
+		}
+	}
+	return bytes
 }
 
 // victims returns what goes next for so many bytes, none: nothing may. It is nobody's any more then.

@@ -218,7 +218,7 @@ func TestOwnerGetsWhatItsTaskLeft(t *testing.T) {
 				t.Errorf("%s asks for %d of %x: %d, %d bytes", c.from, c.what, c.hash[:4], refusal, len(got))
 			}
 		}
-		r.store.Unpin(pinOf(o.ID)) // as a restart does
+		r.store.Unpin(PinOf(o.ID)) // as a restart does
 		r.reopen()
 	}
 	o.ID.Attempt = 2

@@ -57,6 +57,9 @@ type Attempt struct {
 	// Collecting: it has ended, and its outputs are being kept; then they are Output.
 	Collecting bool
 	Output     command.Output
+	// waits: they wait for room at this site. yielded: what it took of its machine is free meanwhile. unwanted: its
+	// task is to be stopped, with dueWhy.
+	waits, yielded, unwanted bool
 	// Fenced: the state no longer knows it, its end is of no interest.
 	Fenced bool
 	// Ended is its end once it is to be reported, else nil.

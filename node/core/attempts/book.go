@@ -26,6 +26,8 @@ type Book struct {
 	machines *machines.Set
 	// byID are all of them. Invariant: each has a record in the journal.
 	byID map[executor.ID]*Attempt
+	// yielded is how many have yielded their machine.
+	yielded int
 }
 
 // NewBook returns a site's book without attempts; open reads payloads.
@@ -127,6 +129,7 @@ func (b *Book) Accept(a *Attempt, fx *turn.Effects) {
 // Stop tells the handler once, as soon as it has the attempt; what prepares its start hears of it at once.
 func (b *Book) Stop(a *Attempt, why string, fx *turn.Effects) {
 	if a.Stopping || a.Ended != nil || a.Collecting {
+		b.stopWaiting(a, why, fx)
 		return
 	}
 	if !a.Accepted {
@@ -143,7 +146,7 @@ func (b *Book) Stop(a *Attempt, why string, fx *turn.Effects) {
 
 // End notes the end of an attempt that is to be reported. What it took is free again.
 func (b *Book) End(a *Attempt, r *executor.Result) {
-	b.machines.Free(a.Machine, a.Need, a.Home)
+	b.free(a)
 	a.Ended = r
 	a.releaseWaiters()
 }
@@ -152,7 +155,7 @@ func (b *Book) End(a *Attempt, r *executor.Result) {
 func (b *Book) Drop(a *Attempt, fx *turn.Effects) {
 	a.releaseWaiters()
 	if a.Ended == nil {
-		b.machines.Free(a.Machine, a.Need, a.Home)
+		b.free(a)
 	}
 	delete(b.byID, a.ID)
 	// The order, or the home task's record, has the outcome: a record that stays

@@ -18,9 +18,10 @@ const (
 	Cancelled Fault = iota // it is to end, or its broker ends
 	Away                   // the owner is not reached, behind, too busy or too slow: all its jobs rest
 	Refused                // the owner does not give them, or gives others: the job rests
-	NoRoom                 // this site has no room for them: the job rests
+	NoRoom                 // this site's own trouble with them: the job rests
 	Unfit                  // they are more than this site takes of others: the job rests
 	Broken                 // they can never be had, by anybody: the task fails
+	Full                   // this site has promised its room, or has none: the job rests until it would fit
 )
 
 const (
@@ -59,7 +60,7 @@ func (b *Book) Failed(job command.JobID, f Fault, why string) {
 		s = subject{Site: job.Site}
 	case Cancelled, Broken:
 		return
-	case Refused, NoRoom, Unfit:
+	case Refused, NoRoom, Unfit, Full:
 	}
 	r := b.by[s]
 	switch {
@@ -72,8 +73,22 @@ func (b *Book) Failed(job command.JobID, f Fault, why string) {
 		return
 	}
 	r.length = min(max(firstRest, 2*r.length), longestRest)
+	if f == Full {
+		r.length = longestRest
+	}
 	r.fault, r.until = f, b.now.Boot+int64(r.length)
-	r.why = command.Clip(fmt.Sprintf("%s; tried again in %s", why, r.length.Round(time.Second)))
+	format := "%s; tried again in %s"
+	if f == Full {
+		format = "%s; tried again once it fits, or in %s"
+	}
+	r.why = command.Clip(fmt.Sprintf(format, why, r.length.Round(time.Second)))
+}
+
+// Fits ends the rest of a job for which there would be room now.
+func (b *Book) Fits(job command.JobID) {
+	if r := b.by[job]; r != nil && r.fault == Full && r.why != "" {
+		r.until = min(r.until, b.now.Boot)
+	}
 }
 
 // Had notes that all files of a task of a job were had: neither its owner nor the job rests.

@@ -41,7 +41,29 @@ func NewSet(limits node.Exposure, now *turn.Clock, troubles *trouble.Troubles) S
 func (s *Set) AddHandler(name string, t Terms) { s.terms[name] = t }
 
 // LendFiles says that files travel with tasks here: those of a task of another site may take so many bytes.
-func (s *Set) LendFiles(most int64) { s.files = lending{travel: true, most: most} }
+func (s *Set) LendFiles(most int64) { s.files = lending{travel: true, most: most, room: most} }
+
+// SetRoom says how many bytes there is room for now: machines promise no more to other sites' tasks.
+func (s *Set) SetRoom(bytes int64) {
+	if room := min(bytes, s.files.most); room != s.files.room {
+		s.files.room = room
+		s.relabel()
+	}
+}
+
+// relabel has the machines say what they promise now.
+func (s *Set) relabel() {
+	lists := map[string][]executor.Machine{}
+	for _, name := range s.order {
+		m := s.byName[name]
+		lists[m.handler] = append(lists[m.handler], m.Machine)
+	}
+	for handler, list := range lists {
+		for _, m := range s.terms[handler].onTerms(handler, list, s.files) {
+			s.byName[m.Name] = m
+		}
+	}
+}
 
 // Update takes a handler's machines as they are now.
 func (s *Set) Update(handler string, list []executor.Machine) {

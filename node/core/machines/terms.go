@@ -33,6 +33,7 @@ type machine struct {
 type lending struct {
 	travel bool
 	most   int64 // bytes of the files of a task of another site
+	room   int64 // those for which there is room now. Invariant: room ≤ most.
 }
 
 // onTerms adds to a handler's machines, sorted by name, what its terms say of them.
@@ -70,7 +71,7 @@ func (t Terms) merge(k kind, files lending) command.Labels {
 		own[command.NetworkLabel] = t.networkOf(k.network)
 	}
 	if t.Site != "" && t.Collects && files.travel {
-		maps.Copy(own, command.FilesLabels(t.Site, files.most, command.MaxOutputBytes))
+		maps.Copy(own, command.FilesLabels(t.Site, files.room, command.MaxOutputBytes))
 	}
 	all := maps.Collect(command.Labels(k.labels).All())
 	maps.DeleteFunc(all, func(key, _ string) bool { return command.FilesWish(key) != "" }) // the broker's to promise

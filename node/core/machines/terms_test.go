@@ -61,10 +61,10 @@ func TestFilesLabels(t *testing.T) {
 	}{
 		{false, lending{}, "cloudshare/network=a,gpu=a100"},
 		{true, lending{}, "cloudshare/network=a,gpu=a100"},
-		{false, lending{true, 16 << 30}, "cloudshare/network=a,gpu=a100"},
-		{true, lending{true, 16 << 30}, "cloudshare/files-16g=all.sites,cloudshare/files-1g=all.sites," +
+		{false, lending{true, 16 << 30, 16 << 30}, "cloudshare/network=a,gpu=a100"},
+		{true, lending{true, 16 << 30, 16 << 30}, "cloudshare/files-16g=all.sites,cloudshare/files-1g=all.sites," +
 			"cloudshare/files-256g=a,cloudshare/files-4t=a,cloudshare/network=a,gpu=a100"},
-		{true, lending{true, 0}, "cloudshare/files-16g=a,cloudshare/files-1g=a," +
+		{true, lending{true, 16 << 30, 0}, "cloudshare/files-16g=a,cloudshare/files-1g=a," +
 			"cloudshare/files-256g=a,cloudshare/files-4t=a,cloudshare/network=a,gpu=a100"},
 	} {
 		terms := Terms{Labels: "gpu=a100", Site: "a", Collects: c.collects}

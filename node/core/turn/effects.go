@@ -73,6 +73,8 @@ type StopEffect struct {
 	Why string
 	// Early: its handler may not have it yet. What prepares its start ends.
 	Early bool
+	// Ended: it runs no more, and its outputs wait for room. That ends.
+	Ended bool
 }
 
 // Registration presents a broker: what it still answers for, and what it lost

@@ -104,7 +104,11 @@ func (s *Store) claimPartial(k key, size int64) (whole, e *entry, err error) {
 // beginNew reserves room for a partial blob and makes its files. The slot is the caller's, and vacant behind.
 func (s *Store) beginNew(e *entry) (p *Partial, err error) {
 	if err = s.makeRoom(e.Place, charge(e.size)); err == nil {
-		if p, err = s.createPartial(e); err != nil {
+		err = s.withRoom(charge(e.size), func() (err error) {
+			p, err = s.createPartial(e)
+			return err
+		})
+		if err != nil {
 			_ = s.removeFiles(e.slot) // the next Open does it otherwise
 			s.unreserve(e.Space, charge(e.size))
 		}

@@ -283,7 +283,9 @@ func TestFullDiskAtEachFailPoint(t *testing.T) {
 				r.Repin(noPins)
 				err = play(r, sure.tell)
 			}
-			if err != nil && !errors.Is(err, ErrFull) || err == nil && p != pointRemove {
+			// For content and partial blobs unpinned ones of the cache go, so one write in vain is none.
+			evicts := slices.Contains([]point{pointMkdir, pointCreate, pointAllocate, pointWrite, pointRow}, p)
+			if err != nil && !errors.Is(err, ErrFull) || err == nil && p != pointRemove && !(evicts && !long) {
 				t.Errorf("%s: %v", when, err)
 			}
 			r.fault = func(point) error { return nil }
@@ -295,7 +297,10 @@ func TestFullDiskAtEachFailPoint(t *testing.T) {
 			r.Repin(noPins)
 			for at, contents := range sure {
 				for _, content := range contents {
-					r.want(at, content)
+					_, err = r.read(at, files.HashOf([]byte(content)))
+					if gone := (evicts || long) && at.Space == Cache && errors.Is(err, ErrUnknown); !gone {
+						r.want(at, content)
+					}
 				}
 			}
 			r.wantWhole(when)

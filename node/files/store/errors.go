@@ -37,6 +37,11 @@ func wrap(what string, k key, err error) error {
 	return fmt.Errorf("%s %s: %w", what, k, asFull(err))
 }
 
+// isDiskFull reports whether the disk, or what its user may have of it, has no room: what goes elsewhere makes some.
+func isDiskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // asFull adds ErrFull to an error that says that there is no room: on the disk, for the user, or in one file.
 func asFull(err error) error {
 	if errors.Is(err, ErrFull) {

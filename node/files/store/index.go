@@ -22,6 +22,7 @@ type index struct {
 	unheld  [spaces]int64    // bytes of idle
 	used    [spaces]int64    // bytes of entries, and of reservations for what is being written
 	count   [spaces]int      // entries
+	promises
 }
 
 // slot is a blob, whole or in the making: both can be there.
@@ -50,10 +51,11 @@ func charge(size int64) int64 { return max((size+block-1)/block, 1) * block }
 
 func newIndex() index {
 	return index{
-		entries: map[slot]*entry{},
-		busy:    map[slot]chan struct{}{},
-		pins:    map[key]int{},
-		pinners: map[string]map[key]struct{}{},
+		entries:  map[slot]*entry{},
+		busy:     map[slot]chan struct{}{},
+		pins:     map[key]int{},
+		pinners:  map[string]map[key]struct{}{},
+		promises: newPromises(),
 	}
 }
 
@@ -63,6 +65,7 @@ func (x *index) add(e *entry) {
 	x.entries[e.slot] = e
 	x.count[e.Space]++
 	x.settle(e)
+	x.settlePromise(e.key)
 }
 
 // drop takes a blob out of the index. Its bytes still count.
@@ -74,6 +77,7 @@ func (x *index) drop(e *entry) {
 	x.settle(e)
 	delete(x.entries, e.slot)
 	x.count[e.Space]--
+	x.settlePromise(e.key)
 }
 
 // settle has an entry stand in idle if it belongs there, and at the right place.

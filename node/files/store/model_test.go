@@ -46,6 +46,9 @@ type model struct {
 	*rig
 	blobs map[slot]*modelBlob
 	pins  map[string]map[Space]Ref // one for each space, so that no two are used at one time
+	// sizes are of pinned blobs with room reserved, expected what was reserved by name.
+	sizes    map[key]int64
+	expected map[string]expectation
 }
 
 // TestStoreAgainstModel: whatever is put, filled, read, pinned and collected, with crashes between, is there and goes
@@ -61,11 +64,13 @@ func TestStoreAgainstModel(t *testing.T) {
 		limits := limitsOf(Limit{modelMax, modelKeep}, Limit{modelMax, 0}, Limit{modelMax, modelKeep})
 		m := &model{rig: newRig(rt, dir, limits).withPieces(shortPiece)}
 		m.blobs, m.pins = map[slot]*modelBlob{}, map[string]map[Space]Ref{}
+		m.sizes, m.expected = map[key]int64{}, map[string]expectation{}
 		defer func() { m.letGo(); _ = m.Close() }()
 		actions := map[string]func(*rapid.T){"": m.check}
 		for name, f := range map[string]func(*rapid.T){
 			"put": m.putOne, "begin": m.beginOne, "fill": m.fillOne, "end": m.endOne, "open": m.openOne, "read": m.readOne,
 			"pin": m.pinOne, "unpin": m.unpinOne, "missing": m.missingOne, "collect": m.collectAll, "kill": m.kill,
+			"reserve": m.reserveOne, "expect": m.expectOne, "keep": m.keepOne, "release": m.releaseOne,
 		} {
 			actions[name] = func(rt *rapid.T) {
 				m.clock = m.clock.Add(time.Minute)
@@ -327,6 +332,9 @@ func (m *model) unpinOne(rt *rapid.T) {
 		for _, of := range m.pins {
 			still = still || of[space] == k
 		}
+		if !still {
+			delete(m.sizes, k)
+		}
 		if b := m.blobs[slot{key: k}]; b != nil && !still {
 			switch space {
 			case Cache:
@@ -410,6 +418,10 @@ func (m *model) kill(rt *rapid.T) {
 			rt.Fatalf("%v is missing", k)
 		}
 	}
+	clear(m.sizes) // of attempts that were staging: they are forgotten
+	for by, x := range m.expected {
+		m.KeepBytes(by, x.space, x.bytes)
+	}
 }
 
 // check compares all that there is.
@@ -423,6 +435,9 @@ func (m *model) check(rt *rapid.T) {
 		}
 		if u := m.Usage(space); u.Bytes != m.bytes(space) || u.Blobs != count {
 			rt.Fatalf("%s has %+v, want %d bytes, %d blobs", space, u, m.bytes(space), count)
+		}
+		if got := m.Promised(space); got != m.promised(space) {
+			rt.Fatalf("%d bytes of %s are promised, want %d", got, space, m.promised(space))
 		}
 	}
 	var want []string

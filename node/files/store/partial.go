@@ -111,7 +111,7 @@ func (p *Partial) write(i int, data []byte) error {
 	p.mu.Lock()
 	failed := p.failed
 	p.mu.Unlock()
-	err := d.writeAt(pointWrite, p.f, data, int64(i)*p.s.piece)
+	err := p.s.withRoom(int64(len(data)), func() error { return d.writeAt(pointWrite, p.f, data, int64(i)*p.s.piece) })
 	if err == nil && p.rows != nil {
 		row := encodeRow(pieceWritten, crc32.Checksum(data, castagnoli))
 		err = d.writeAt(pointRow, p.rows, row, rowAt(i))

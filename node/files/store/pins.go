@@ -42,11 +42,15 @@ func (s *Store) Repin(pins iter.Seq2[string, Ref]) (missing []Ref) {
 	defer s.mu.Unlock()
 	before := s.pins
 	s.pins, s.pinners = map[key]int{}, map[string]map[key]struct{}{}
+	s.forgetPinned()
 	for k := range before {
 		s.settleKey(k)
 	}
 	for by, k := range pins {
 		s.pin(by, k)
+	}
+	for k := range s.sizes {
+		s.settlePromise(k)
 	}
 	for k := range s.pins {
 		if e := s.entries[slot{key: k}]; e == nil || e.damaged {
@@ -78,6 +82,9 @@ func (s *Store) pin(by string, k key) {
 	of[k] = struct{}{}
 	s.pins[k]++
 	s.settleKey(k)
+	if e := s.entries[slot{key: k}]; e != nil {
+		s.countPinned(by, e)
+	}
 }
 
 // unpin ends the pins of a name and returns what is used otherwise by that. REQUIRES: s.mu held.
@@ -95,8 +102,10 @@ func (s *Store) unpin(by string) (touched []*entry) {
 			touched = append(touched, e)
 		}
 		s.settleKey(k)
+		s.settlePromise(k)
 	}
 	delete(s.pinners, by)
+	s.countUnpinned(by)
 	return touched
 }
 

@@ -111,7 +111,8 @@ func (w *incoming) write(b []byte) error {
 		w.reserved += more
 	}
 	_, _ = w.sum.Write(b) // never fails
-	if err := w.s.disk.writeAt(pointWrite, w.f, b, w.size); err != nil {
+	err := w.s.withRoom(int64(len(b)), func() error { return w.s.disk.writeAt(pointWrite, w.f, b, w.size) })
+	if err != nil {
 		return err
 	}
 	w.size = size

@@ -101,8 +101,50 @@ func (s *Store) removeFiles(at slot) error {
 	return s.disk.remove(name + rowsExt)
 }
 
-// maxCollected is how many blobs one Collect removes.
+// maxCollected is how many blobs one Collect or Evict removes.
 const maxCollected = 256
+
+// Evict removes unpinned blobs of the cache, the least recently used first, until n bytes have gone, in one step of
+// maxCollected blobs at most. It returns how many bytes that were: 0, there is nothing that may go. It removes nothing
+// before Repin.
+func (s *Store) Evict(n int64) (freed int64, err error) {
+	s.mu.Lock()
+	var victims []*entry
+	for s.pinned && !s.closed && freed < n && len(s.idle[Cache]) > 0 && len(victims) < maxCollected {
+		e := s.idle[Cache][0]
+		s.evict(e)
+		victims = append(victims, e)
+		freed += charge(e.size)
+	}
+	s.mu.Unlock()
+	return freed, s.discard(victims)
+}
+
+// maxSteps is how many steps of Evict follow each other for one cause.
+const maxSteps = 64
+
+// evictAll has n bytes of the cache go, or as many as may.
+func (s *Store) evictAll(n int64) (freed int64) {
+	for range maxSteps {
+		if freed >= n {
+			break
+		}
+		step, err := s.Evict(n - freed)
+		if freed += step; step == 0 || err != nil {
+			break
+		}
+	}
+	return freed
+}
+
+// withRoom does what a full disk may refuse, and once more if n bytes of the cache, or some, could go for it.
+func (s *Store) withRoom(n int64, do func() error) error {
+	err := do()
+	if isDiskFull(err) && s.evictAll(n) > 0 {
+		return do()
+	}
+	return err
+}
 
 // Collect removes blobs whose time is over, maxCollected at most, and reports whether there are more. It removes
 // nothing before Repin.

@@ -12,13 +12,13 @@ import (
 
 // DataConfig says how far files travel with tasks, and what of them is kept.
 type DataConfig struct {
-	Own      string `koanf:"own" doc:"of inputs and results of this site's jobs, such as 100Gi; when it is full, jobs with new files are refused, and results wait at the sites that have them; 0 = no files travel with tasks here, and the other keys do not count"`
-	Cache    string `koanf:"cache" doc:"of inputs of other sites' tasks that run here; those used least recently go"`
-	Outgoing string `koanf:"outgoing" doc:"of results of other sites' tasks, until their sites have fetched them"`
+	Own      string `koanf:"own" doc:"of inputs and results of this site's jobs, such as 100Gi; when it is full, jobs with new files are refused, and results wait at the sites that have them, or in work folders here; 0 = no files travel with tasks here, and the other keys do not count"`
+	Cache    string `koanf:"cache" doc:"of inputs of other sites' tasks that run here; those used least recently go, also when the disk has less than min_free"`
+	Outgoing string `koanf:"outgoing" doc:"of results of other sites' tasks, until their sites have fetched them; a task begins only if what it may leave fits beside that of others"`
 	LendMax  string `koanf:"lend_max" doc:"files and outputs of one task of another site together; 0 = none with files runs here"`
 
 	DeliverWait time.Duration `koanf:"deliver_wait" doc:"how long results of this site's tasks are waited for while the site that ran them is away; then they are lost, and the tasks run again; at least 1m"`
-	Hold        time.Duration `koanf:"hold" doc:"how long results of other sites' tasks are kept that nobody fetches; at least 1h"`
+	Hold        time.Duration `koanf:"hold" doc:"how long results of other sites' tasks are kept that nobody fetches, and how long those of own tasks wait for room; at least 1h"`
 	KeepResults time.Duration `koanf:"keep_results" doc:"how long results of this site's jobs are kept after the end of their job; at least 1h"`
 
 	FetchFrom    []string `koanf:"fetch_from" doc:"hosts from which this broker fetches inputs that jobs name by URL (https): HOST, HOST:PORT or *.DOMAIN; none = no URL is fetched"`

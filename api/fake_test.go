@@ -73,6 +73,11 @@ func newFake(site string) *fakeBroker {
 	}
 }
 
+func (f *fakeBroker) BeginSubmit(ctx context.Context, reqs []node.Request) func() []node.Answer {
+	answers := f.Submit(ctx, reqs)
+	return func() []node.Answer { return answers }
+}
+
 func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()

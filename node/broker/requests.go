@@ -37,15 +37,26 @@ func (a *answers) set(i int, ans node.Answer) {
 // Submit accepts jobs: one answer per request, in order. Those that have no
 // answer when ctx ends get its error; they may be accepted all the same.
 func (b *Broker) Submit(ctx context.Context, reqs []node.Request) []node.Answer {
+	return b.BeginSubmit(ctx, reqs)()
+}
+
+// BeginSubmit is Submit that does not wait: what is begun later comes later. The answers are awaited once.
+func (b *Broker) BeginSubmit(ctx context.Context, reqs []node.Request) (await func() []node.Answer) {
 	if len(reqs) == 0 {
-		return nil
+		return func() []node.Answer { return nil }
 	}
 	got := &answers{list: make([]node.Answer, len(reqs)), left: len(reqs), done: make(chan struct{})}
 	reply := got.set
 	if slices.ContainsFunc(reqs, withFiles) {
 		reqs, reply = b.owned.resolve(reqs, reply)
 	}
-	if b.post(core.SubmitEvent{Reqs: reqs, Full: b.disk.Full(), Reply: reply}) {
+	posted := b.post(core.SubmitEvent{Reqs: reqs, Full: b.disk.Full(), Reply: reply})
+	return func() []node.Answer { return b.await(ctx, got, posted) }
+}
+
+// await awaits the answers.
+func (b *Broker) await(ctx context.Context, got *answers, posted bool) []node.Answer {
+	if posted {
 		select {
 		case <-got.done:
 			return got.list

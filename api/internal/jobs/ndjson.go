@@ -17,14 +17,16 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// An NDJSON submission is three stages side by side: read and parse lines,
-// submit what has arrived (one chunk under way, so that order stays), and
-// write results. A client that sends everything before it reads anything is
-// fine while its results fit into maxPending. What waits between the stages is
-// counted for the sender (transport.Lines): a line that is too much ends the
+// An NDJSON submission is four stages side by side: read and parse lines, begin
+// to submit what has arrived, await the answers, and write results. Jobs keep
+// their order, since a broker takes them in that in which they are begun. None
+// waits for those before it, so many lines take the round trips of one where
+// sites are far apart. A client that sends everything before it reads anything
+// is fine while its results fit into maxPending. What waits between the stages
+// is counted for the sender (transport.Lines): a line that is too much ends the
 // submission, results that are too much wait until the client has taken those before.
 const (
-	chunkLines = 1000     // lines of one Submit
+	chunkLines = 1000     // lines that wait for a stage
 	lineSize   = 2 << 10  // bytes: fewer lines wait if they are longer
 	maxPending = 16 << 20 // bytes of results that wait for the client
 )
@@ -35,6 +37,13 @@ type line struct {
 	err   error
 	num   uint32 // from 1, blank lines counted
 	bytes int    // counted for its sender
+}
+
+// chunk is lines that are submitted together.
+type chunk struct {
+	lines  []line
+	bytes  int                  // of its lines, counted for their sender
+	answer func() []node.Answer // awaits them, of the lines without an error; nil: there are none
 }
 
 // submitLines answers every input line that is not blank with one result line, in
@@ -53,12 +62,14 @@ func (j *Jobs) submitLines(w http.ResponseWriter, r *http.Request, key string, s
 	w.WriteHeader(http.StatusAccepted)
 
 	lines, results := transport.NewPending[line](chunkLines*lineSize), transport.NewPending[byte](maxPending)
+	begun := transport.NewPending[chunk](chunkLines * lineSize)
 	var stages sync.WaitGroup
 	stages.Go(func() {
 		writeResults(w, out, results, in)
 		cancel() // after the last result, or when the client is gone
 	})
-	stages.Go(func() { j.submitChunks(ctx, in, lines, results, rest.NoteOf(r.Context())) })
+	stages.Go(func() { j.beginChunks(ctx, lines, begun) })
+	stages.Go(func() { j.answerChunks(in, begun, results, rest.NoteOf(r.Context())) })
 	whole := readLines(in, key, strict, lines)
 	lines.Close()
 	stages.Wait()
@@ -98,52 +109,80 @@ func readLines(in *transport.Lines, key string, strict bool, lines *transport.Pe
 	return false
 }
 
-// submitChunks turns lines into results, until there are no more or nobody
-// takes them.
-func (j *Jobs) submitChunks(
-	ctx context.Context, in *transport.Lines, lines *transport.Pending[line], results *transport.Pending[byte],
-	note *rest.Note,
-) {
-	defer results.Close()
+// beginChunks has the broker begin what has arrived, until there is no more or
+// nobody awaits the answers.
+func (j *Jobs) beginChunks(ctx context.Context, lines *transport.Pending[line], begun *transport.Pending[chunk]) {
+	defer begun.Close()
 	defer lines.Abandon()
-	var buf []byte
 	for more := true; more; {
-		var chunk []line
-		chunk, more = lines.TakeAll()
-		reqs := make([]node.Request, 0, len(chunk))
-		ended := problem.Ended(ctx)
-		for i := range chunk {
-			l := &chunk[i]
-			if l.err == nil {
-				l.err = ended
-			}
-			if l.err == nil {
-				l.req.Refused = j.resolve(ctx, &l.req.Spec)
-				reqs = append(reqs, l.req)
-			}
-		}
-		var answers []node.Answer
-		if len(reqs) > 0 {
-			answers = j.broker.Submit(ctx, reqs)
-		}
-		buf = buf[:0]
-		submitted := 0
-		for _, l := range chunk {
-			submitted += l.bytes
-			a := node.Answer{Err: l.err}
-			if l.err == nil {
-				a, answers = answers[0], answers[1:]
-			}
-			buf = j.appendResult(buf, a, int(l.num), note)
-		}
-		in.Drop(submitted)
-		if in.Take(len(buf)) {
-			results.Drain()
-		}
-		if !results.Add(len(buf), buf...) {
+		var c chunk
+		c.lines, more = lines.TakeAll()
+		size := j.begin(ctx, &c)
+		if !begun.Add(size, c) {
 			return
 		}
 	}
+}
+
+// begin submits a chunk, without awaiting the answers, and returns how much room it takes.
+func (j *Jobs) begin(ctx context.Context, c *chunk) (size int) {
+	ended := problem.Ended(ctx)
+	reqs := make([]node.Request, 0, len(c.lines))
+	for i := range c.lines {
+		l := &c.lines[i]
+		c.bytes, size = c.bytes+l.bytes, size+max(l.bytes, lineSize)
+		if l.err == nil {
+			l.err = ended
+		}
+		if l.err == nil {
+			l.req.Refused = j.resolve(ctx, &l.req.Spec)
+			reqs = append(reqs, l.req)
+		}
+		l.req = node.Request{} // the broker has it
+	}
+	if len(reqs) > 0 {
+		c.answer = j.broker.BeginSubmit(ctx, reqs)
+	}
+	return size
+}
+
+// answerChunks turns what is begun into results, until there is no more or nobody
+// takes them.
+func (j *Jobs) answerChunks(
+	in *transport.Lines, begun *transport.Pending[chunk], results *transport.Pending[byte], note *rest.Note,
+) {
+	defer results.Close()
+	defer begun.Abandon()
+	for more := true; more; {
+		var chunks []chunk
+		chunks, more = begun.TakeAll()
+		for i := range chunks {
+			buf := j.resultsOf(&chunks[i], note)
+			in.Drop(chunks[i].bytes)
+			if in.Take(len(buf)) {
+				results.Drain()
+			}
+			if !results.Add(len(buf), buf...) {
+				return
+			}
+		}
+	}
+}
+
+// resultsOf awaits a chunk's answers and returns its result lines.
+func (j *Jobs) resultsOf(c *chunk, note *rest.Note) (buf []byte) {
+	var answers []node.Answer
+	if c.answer != nil {
+		answers = c.answer()
+	}
+	for _, l := range c.lines {
+		a := node.Answer{Err: l.err}
+		if l.err == nil {
+			a, answers = answers[0], answers[1:]
+		}
+		buf = j.appendResult(buf, a, int(l.num), note)
+	}
+	return buf
 }
 
 // appendResult writes a result line: an acceptance or a problem.

@@ -70,11 +70,16 @@ func (j *Rule) notOwner(id command.JobID, sight node.Sight) error {
 
 // Submit implements source.Submissions: the jobs are those of the user who asks.
 func (j *Rule) Submit(ctx context.Context, reqs []node.Request) []node.Answer {
+	return j.BeginSubmit(ctx, reqs)()
+}
+
+// BeginSubmit implements source.Submissions, as Submit does.
+func (j *Rule) BeginSubmit(ctx context.Context, reqs []node.Request) func() []node.Answer {
 	user := node.AskerOf(ctx).User
 	for i := range reqs {
 		reqs[i].User = user
 	}
-	return j.broker.Submit(ctx, reqs)
+	return j.broker.BeginSubmit(ctx, reqs)
 }
 
 // DryRun implements source.Submissions.

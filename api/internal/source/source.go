@@ -53,6 +53,8 @@ type Jobs interface {
 type Submissions interface {
 	// Submit accepts jobs: one answer per request, in order.
 	Submit(ctx context.Context, reqs []node.Request) []node.Answer
+	// BeginSubmit is Submit that does not wait: what is begun later comes later. The answers are awaited once.
+	BeginSubmit(ctx context.Context, reqs []node.Request) (await func() []node.Answer)
 	// DryRun says what would become of a submission, and accepts nothing.
 	DryRun(ctx context.Context, req node.Request) (node.Why, error)
 	// Rerun makes the job that tries the selected tasks of another one again.

@@ -132,6 +132,8 @@ type Task struct {
 	RunMs     *int64     `json:"run_ms" doc:"how long it ran, by the log's clock: what the ledger charges; over an outage the dates may lie further apart"`
 	ExitCode  *int       `json:"exit_code"`
 	Signal    *int       `json:"signal"`
+	// Usage is of the attempt of this number.
+	Usage *AttemptUsage `json:"usage,omitempty" doc:"what the attempt has used, as its site measured it; left out until it has ended, and where nothing is known"`
 }
 
 // Cancelled answers a request to cancel several jobs.

@@ -69,7 +69,7 @@ func (rd *Reader) federationTasks(id command.JobID, q node.TaskQuery) (tasks []n
 func (rd *Reader) taskOf(v *fsm.TaskView, n *jobspec.Numbering, submitted time.Time) node.Task {
 	t := node.Task{
 		Index: n.Index(v.Index), State: v.State.String(), Reason: v.Reason, Site: v.Site, Machine: v.Machine,
-		Attempt: v.Attempt, Token: v.Token, Position: v.Index,
+		Attempt: v.Attempt, Token: v.Token, Position: v.Index, Measured: v.Measured,
 		StartedAt: rd.replica.WallOf(v.StartedMs, submitted), Run: node.Ran(v.StartedMs, v.EndedMs),
 	}
 	t.Unrecorded = isUnrecorded(v, n.Size())

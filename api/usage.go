@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/cloudshare/cloudshare/api/internal/form"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
@@ -63,4 +65,27 @@ func usageOf(id command.JobID, u *archive.Usage) wire.JobUsage {
 		out.MeasuredBy[source.String()] += n
 	}
 	return out
+}
+
+// pageUsages sums up for pages what jobs have used.
+type pageUsages struct{ past *reports }
+
+var _ web.Usages = pageUsages{}
+
+// Usage implements web.Usages: nothing of a job that the context's asker may not know.
+func (p pageUsages) Usage(ctx context.Context, id command.JobID) (*archive.Usage, error) {
+	q := archive.Query{Job: id, Visible: p.past.visible(ctx)}
+	if q.Visible != nil && !q.Visible(id) {
+		return nil, node.ErrNotFound
+	}
+	done, err := p.past.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	u, err := p.past.archive.Usage(ctx, q)
+	if err != nil {
+		return nil, archiveProblem(err)
+	}
+	return u, nil
 }

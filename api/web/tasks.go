@@ -20,6 +20,8 @@ type taskPage struct {
 	First   string      // link to the first ones, "" = they are shown
 	Next    string      // link to more, "" = none
 	Partial bool        // the search stopped at its bound
+	// Preparing: of one it is said what is done before it starts. Nothing tells that this goes on.
+	Preparing bool
 	states  []string    // that are selected, empty = all
 	from    uint32
 }
@@ -67,6 +69,7 @@ func (p *Pages) tasks(r *http.Request, job *node.Job) (t taskPage, found []node.
 	}
 	for _, task := range found {
 		t.Rows = append(t.Rows, taskOf(job, task, p.cfg.Now()))
+		t.Preparing = t.Preparing || task.State == fsm.Assigned.String() && task.Reason != ""
 	}
 	t.link(job, next)
 	t.Partial = next != 0 && len(found) < pageTasks

@@ -10,6 +10,19 @@ import (
 	"github.com/cloudshare/cloudshare/node/archive"
 )
 
+// TestPageOfAPreparedTaskAsksAgain: what is done before a task starts changes without a word of the log.
+func TestPageOfAPreparedTaskAsksAgain(t *testing.T) {
+	b := webtest.New(5, 60)
+	j := b.Some(500, "staging", "assigned", map[string]uint32{"assigned": 1})
+	for reason, again := range map[string]string{"staging 3 of 7 files": "", "": "!"} {
+		j.Reason = reason
+		b.Submit(j)
+		target := "/jobs/" + j.ID.String()
+		wants(t, target, get(t, newPages(t, b), target), again+`hx-trigger="load delay:2s"`, again+"staging 3 of 7 files</td>")
+		j = b.Some(501, "starting", "assigned", map[string]uint32{"assigned": 1})
+	}
+}
+
 // TestJobSaysWhatItUsed: a job's page has what its attempts have used of what they took, each task's row that of its
 // own, and neither a word of what is not known.
 func TestJobSaysWhatItUsed(t *testing.T) {

@@ -22,8 +22,8 @@ type taskPage struct {
 	Partial bool        // the search stopped at its bound
 	// Preparing: of one it is said what is done before it starts. Nothing tells that this goes on.
 	Preparing bool
-	states  []string    // that are selected, empty = all
-	from    uint32
+	states    []string // that are selected, empty = all
+	from      uint32
 }
 
 // stateLink leads to the tasks in one state.

@@ -20,6 +20,7 @@ import (
 // farRig is a broker of site a and what other sites say.
 type farRig struct {
 	farProgress
+	ahead     time.Duration // of the clock
 	questions atomic.Int64
 	away      atomic.Bool
 	// answer says what a site tells of a task.
@@ -29,7 +30,7 @@ type farRig struct {
 func newFarRig() *farRig {
 	x := &farRig{answer: func(site string, r askprogress.Ref) string { return fmt.Sprint(site, " task ", r.Task) }}
 	x.address = func(site string) string { return site + ":1" }
-	x.now = time.Now
+	x.now = func() time.Time { return time.Now().Add(x.ahead) }
 	x.dial = func(_ context.Context, site, addr string) (net.Conn, error) {
 		x.questions.Add(1)
 		if x.away.Load() || addr != site+":1" {
@@ -80,7 +81,7 @@ func TestSitesAreAskedSeldom(t *testing.T) {
 		if n := x.questions.Load(); n != 2 {
 			t.Errorf("%d questions for two sites", n)
 		}
-		time.Sleep(farFresh)
+		x.ahead += farFresh
 		x.away.Store(true)
 		const silent = " prepares its start, and does not say how far it is"
 		for range 3 {
@@ -91,7 +92,7 @@ func TestSitesAreAskedSeldom(t *testing.T) {
 		}
 		x.away.Store(false)
 		look("b"+silent, "b"+silent, "c"+silent)
-		time.Sleep(farSilent)
+		x.ahead += farSilent
 		look("b task 0", "b task 1", "c task 2")
 		if n := x.questions.Load(); n != 6 {
 			t.Errorf("%d questions, want two more", n)

@@ -55,7 +55,8 @@ func TestTextsComeInOrder(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	full := func(string, []Ref) []string { return slices.Repeat([]string{long}, 2*MaxAttempts) }
-	if got, err = asked(t, MaxAttempts, full); err != nil || len(got) != MaxAttempts || got[MaxAttempts-1] != long[:MaxText] {
+	got, err = asked(t, MaxAttempts, full)
+	if err != nil || len(got) != MaxAttempts || got[MaxAttempts-1] != long[:MaxText] {
 		t.Errorf("the largest answer: %d, %v", len(got), err)
 	}
 }

@@ -251,11 +251,25 @@ func reportRowOf(r *archive.Row) wire.ReportRow {
 		Key: r.Key, Own: coreHours(r.Own), Lent: coreHours(r.Lent), Used: coreHours(r.Used),
 		Others: coreHours(r.Others), Attempts: r.Attempts,
 		Tasks: r.Tasks, Succeeded: r.Succeeded, Failed: r.Failed, Cancelled: r.Cancelled, Lost: r.Lost,
-		Wait: wire.ReportWait{Count: r.Waits},
+		Usage: reportUsageOf(&r.Measured), Wait: wire.ReportWait{Count: r.Waits},
 	}
 	if r.Waits > 0 {
 		mean, p50, p95 := r.WaitMean.Seconds(), r.WaitP50.Seconds(), r.WaitP95.Seconds()
 		out.Wait.Mean, out.Wait.P50, out.Wait.P95 = &mean, &p50, &p95
+	}
+	return out
+}
+
+func reportUsageOf(u *archive.Used) wire.ReportUsage {
+	out := wire.ReportUsage{CPUHours: cpuHours(u), InBytes: u.InBytes, OutBytes: u.OutBytes}
+	if share, ok := u.CPUShare(); ok {
+		out.Efficiency = &share
+	}
+	if share, ok := u.MemoryShare(); ok {
+		out.Memory = &share
+	}
+	if u.PeakBytes > 0 {
+		out.PeakBytes = &u.PeakBytes
 	}
 	return out
 }

@@ -37,6 +37,10 @@ func (f *fakeArchive) Report(_ context.Context, q archive.Query, by string) (*ar
 		Key: "site-1", Own: 3_600_000_000, Lent: 1_800_000_000, Attempts: 3, Tasks: 2, Succeeded: 2, Waits: 1,
 		WaitMean: time.Second, WaitP50: time.Second, WaitP95: time.Second,
 	}
+	row.Measured = archive.Used{
+		TimedCoreMs: 3_600_000_000, UserMs: 2_700_000, SystemMs: 180_000, PeakBytes: 512 << 20,
+		InBytes: 42, OutBytes: 1 << 40,
+	}
 	return &archive.Report{
 		Site: "site-1", Scope: archive.Own, By: by, First: time.UnixMilli(1_000_000), Rows: []archive.Row{row},
 		Total: archive.Row{Key: "total"},
@@ -60,8 +64,10 @@ func (f *fakeArchive) Usage(_ context.Context, q archive.Query) (*archive.Usage,
 	}
 	return &archive.Usage{
 		Name: "render", Attempts: 3, Tasks: 2, First: time.UnixMilli(1_000_000), Last: time.UnixMilli(2_000_000),
-		CoreMs: 7_200_000_000, TimedCoreMs: 3_600_000_000, UserMs: 2_700_000, SystemMs: 180_000,
-		MemMiB: 1024, PeakBytes: 512 << 20, MeanPeak: 256 << 20,
+		CoreMs: 7_200_000_000, MemMiB: 1024, Used: archive.Used{
+			TimedCoreMs: 3_600_000_000, UserMs: 2_700_000, SystemMs: 180_000, PeakBytes: 512 << 20,
+			InBytes: 42, OutBytes: 1 << 40,
+		},
 		Sources: map[command.MeasureSource]uint64{command.MeasuredCgroup: 2, command.MeasuredUnknown: 1},
 		Gaps:    []archive.Gap{{From: 3, To: 9, Until: time.UnixMilli(2_000_000), Reason: "away"}},
 	}, f.err

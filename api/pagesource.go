@@ -148,12 +148,29 @@ func taskOf(t *wire.Task) node.Task {
 		Site: problem.OneLine(t.Site), Machine: problem.OneLine(t.Machine), Attempt: t.Attempt,
 		Token: t.Token, StartedAt: moment(t.StartedAt), EndedAt: moment(t.EndedAt),
 		Run: -1, ExitCode: t.ExitCode, Signal: t.Signal, Position: t.Index,
-		Unrecorded: t.Attempt == 0 && t.EndedAt != nil,
+		Unrecorded: t.Attempt == 0 && t.EndedAt != nil, Measured: measuredOf(t.Usage),
 	}
 	if t.RunMs != nil && *t.RunMs >= 0 && *t.RunMs < int64(maxRun/time.Millisecond) {
 		out.Run = time.Duration(*t.RunMs) * time.Millisecond
 	}
 	return out
+}
+
+// measuredOf reads what another broker says that an attempt has used, within the bounds of what is reported.
+func measuredOf(u *wire.AttemptUsage) (m command.Measured) {
+	if u == nil {
+		return m
+	}
+	for source := command.MeasuredUnknown; source <= command.LastMeasureSource; source++ {
+		if source.String() == u.Source {
+			m.Source = source
+		}
+	}
+	within := func(n, most int64) int64 { return min(max(n, 0), most) }
+	m.PeakBytes = within(u.PeakBytes, command.MaxPeakBytes)
+	m.UserMs, m.SystemMs = within(u.UserMs, command.MaxProcessorMs), within(u.SystemMs, command.MaxProcessorMs)
+	m.InBytes, m.OutBytes = within(u.InBytes, command.MaxTransfer), within(u.OutBytes, command.MaxTransfer)
+	return m
 }
 
 // maxRun is more than any task has run; what is above was made up.

@@ -166,6 +166,9 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	})
 	past := &reports{cfg.Archive, in.Archived, in.Whose, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}
 	shown := newSource(&cfg, in, out, left, s.peers, who, stop)
+	if cfg.Archive != nil {
+		shown.Usages = pageUsages{past}
+	}
 	shown.People = &people{b.Site(), b, b.Users, past, record}
 	s.pages.api, s.pages.web = s.api, web.New(shown)
 

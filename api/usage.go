@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/cloudshare/cloudshare/api/internal/form"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
@@ -35,20 +37,25 @@ func (p *reports) usage(w http.ResponseWriter, r *http.Request, param func(strin
 	return rest.WriteJSON(w, http.StatusOK, usageOf(id, u))
 }
 
+// hour is in ms.
+const hour = 3600 * 1000
+
+// cpuHours returns processor time in hours.
+func cpuHours(u *archive.Used) float64 { return (float64(u.UserMs) + float64(u.SystemMs)) / hour }
+
 func usageOf(id command.JobID, u *archive.Usage) wire.JobUsage {
-	const hour = 3600 * 1000 // ms
 	out := wire.JobUsage{
 		ID: id.String(), Name: u.Name, Attempts: u.Attempts, Tasks: u.Tasks,
 		First: form.Moment(u.First), Last: form.Moment(u.Last), CoreHours: coreHours(u.CoreMs),
-		CPUHours: float64(u.UserMs+u.SystemMs) / hour, UserHours: float64(u.UserMs) / hour,
-		MemoryMiB: u.MemMiB, MeasuredBy: make(map[string]uint64, len(u.Sources)), Gaps: gapsOf(u.Gaps),
+		CPUHours: cpuHours(&u.Used), UserHours: float64(u.UserMs) / hour,
+		MemoryMiB: u.MemMiB, InBytes: u.InBytes, OutBytes: u.OutBytes,
+		MeasuredBy: make(map[string]uint64, len(u.Sources)), Gaps: gapsOf(u.Gaps),
 	}
-	if u.TimedCoreMs > 0 {
-		share := out.CPUHours / coreHours(u.TimedCoreMs)
+	if share, ok := u.CPUShare(); ok {
 		out.Efficiency = &share
 	}
-	if u.PeakBytes > 0 {
-		out.PeakBytes, out.MeanPeakBytes = &u.PeakBytes, &u.MeanPeak
+	if mean := u.MeanPeak(); u.PeakBytes > 0 {
+		out.PeakBytes, out.MeanPeakBytes = &u.PeakBytes, &mean
 	}
 	if u.PeakBytes > 0 && u.MemMiB > 0 {
 		share := float64(u.PeakBytes) / float64(u.MemMiB<<20)
@@ -58,4 +65,27 @@ func usageOf(id command.JobID, u *archive.Usage) wire.JobUsage {
 		out.MeasuredBy[source.String()] += n
 	}
 	return out
+}
+
+// pageUsages sums up for pages what jobs have used.
+type pageUsages struct{ past *reports }
+
+var _ web.Usages = pageUsages{}
+
+// Usage implements web.Usages: nothing of a job that the context's asker may not know.
+func (p pageUsages) Usage(ctx context.Context, id command.JobID) (*archive.Usage, error) {
+	q := archive.Query{Job: id, Visible: p.past.visible(ctx)}
+	if q.Visible != nil && !q.Visible(id) {
+		return nil, node.ErrNotFound
+	}
+	done, err := p.past.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	u, err := p.past.archive.Usage(ctx, q)
+	if err != nil {
+		return nil, archiveProblem(err)
+	}
+	return u, nil
 }

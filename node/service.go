@@ -145,6 +145,8 @@ type Task struct {
 	Run      time.Duration
 	ExitCode *int
 	Signal   *int
+	// Measured is what the attempt has used, once it has ended: as its site says, and of a large job's not kept.
+	Measured command.Measured
 	// Unrecorded: it has ended, and the state does not keep which attempts it has had.
 	// Attempt is 0 then.
 	Unrecorded bool

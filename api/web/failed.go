@@ -55,7 +55,7 @@ func (p *Pages) failed(ctx context.Context, job *node.Job) ([]failedTask, error)
 	}
 	out := make([]failedTask, 0, len(tasks))
 	for _, t := range tasks {
-		out = append(out, failedTask{taskRow: taskOf(job.ID, t, p.cfg.Now()), job: job.ID})
+		out = append(out, failedTask{taskRow: taskOf(job, t, p.cfg.Now()), job: job.ID})
 	}
 	p.addSaid(ctx, job.ID, out[:min(len(out), saidTasks)])
 	return out, nil

@@ -31,6 +31,7 @@ type jobView struct {
 	Gantt   gantt
 	Log     logPanel
 	Files   filesView
+	Usage   usageView
 	Inputs  []inputRow
 	Outputs string // globs
 }
@@ -83,6 +84,7 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	}
 	v.Gantt = p.taskGantt(id, tasks)
 	v.Log = panel(r, id, job.Spec.Count)
+	v.Usage = p.usage(r, &job)
 	v.Files, v.Inputs, v.Outputs = p.files(r, &job), inputsOf(&job.Spec), outputWords(&job.Spec.Outputs)
 	return view{template: "job", data: &v}, nil
 }

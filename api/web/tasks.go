@@ -20,8 +20,10 @@ type taskPage struct {
 	First   string      // link to the first ones, "" = they are shown
 	Next    string      // link to more, "" = none
 	Partial bool        // the search stopped at its bound
-	states  []string    // that are selected, empty = all
-	from    uint32
+	// Preparing: of one it is said what is done before it starts. Nothing tells that this goes on.
+	Preparing bool
+	states    []string // that are selected, empty = all
+	from      uint32
 }
 
 // stateLink leads to the tasks in one state.
@@ -33,9 +35,10 @@ type stateLink struct {
 
 type taskRow struct {
 	node.Task
-	Ran time.Duration // −1 = it did not start
-	End string        // exit code or signal, in words
-	Log string        // link, "" before the first attempt
+	Used string        // what its attempt has used, "" = nothing is known
+	Ran  time.Duration // −1 = it did not start
+	End  string        // exit code or signal, in words
+	Log  string        // link, "" before the first attempt
 	// Earlier are links to the outputs of earlier attempts, the first ones first.
 	Earlier []logLink
 }
@@ -65,7 +68,8 @@ func (p *Pages) tasks(r *http.Request, job *node.Job) (t taskPage, found []node.
 		return t, nil, err
 	}
 	for _, task := range found {
-		t.Rows = append(t.Rows, taskOf(job.ID, task, p.cfg.Now()))
+		t.Rows = append(t.Rows, taskOf(job, task, p.cfg.Now()))
+		t.Preparing = t.Preparing || task.State == fsm.Assigned.String() && task.Reason != ""
 	}
 	t.link(job, next)
 	t.Partial = next != 0 && len(found) < pageTasks
@@ -125,15 +129,15 @@ func tasksURL(id command.JobID, from uint32, states ...string) string {
 	return link + "#tasks"
 }
 
-func taskOf(id command.JobID, t node.Task, now time.Time) taskRow {
-	row := taskRow{Task: t, Ran: ran(t.StartedAt, t.EndedAt, now)}
+func taskOf(job *node.Job, t node.Task, now time.Time) taskRow {
+	row := taskRow{Task: t, Ran: ran(t.StartedAt, t.EndedAt, now), Used: usedWords(job, &t)}
 	switch {
 	case t.Signal != nil:
 		row.End = "signal " + strconv.Itoa(*t.Signal)
 	case t.ExitCode != nil:
 		row.End = "exit " + strconv.Itoa(*t.ExitCode)
 	}
-	base := "/jobs/" + id.String()
+	base := "/jobs/" + job.ID.String()
 	if t.Attempt > 0 || t.Unrecorded && row.End != "" {
 		row.Log = logURL(base, t.Index, 0, "stdout") + "#log"
 	}

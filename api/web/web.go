@@ -15,6 +15,7 @@ type Config struct {
 	Roster  Roster
 	History History // nil: nothing is kept, and the pages say so
 	Whys    Whys    // nil: a waiting job's reason is all there is to say
+	Usages  Usages  // nil: nothing is archived, and no job's page sums up what was used
 	// Sessions lets people in; nil: there is no login page, and everybody is in.
 	Sessions Sessions
 	Tokens   Tokens // nil: there are none to show, and no users

@@ -37,17 +37,20 @@ type Event struct {
 	RunMs     int64         `json:"run_ms,omitempty" doc:"run that was charged to the ledger"`
 	Delivered bool          `json:"delivered,omitempty" doc:"task.delivering has told the end of the attempt, and the same run_ms, which was charged then"`
 	WaitMs    *int64        `json:"wait_ms,omitempty" doc:"from queued to started"`
-	Usage     *AttemptUsage `json:"usage,omitempty" doc:"what the attempt used, as its site measured it"`
+	Usage     *AttemptUsage `json:"usage,omitempty" doc:"what the attempt has used, as its site measured it"`
 
 	Resources *Resources `json:"resources,omitempty" doc:"of one task, or what a site exposes now"`
 	Reason    string     `json:"reason,omitempty"`
 }
 
-// AttemptUsage is what an attempt has used. A number that is left out is not known.
+// AttemptUsage is what an attempt has used. Memory and time that are left out are not known; bytes that are left out
+// are none.
 type AttemptUsage struct {
 	PeakBytes int64  `json:"peak_memory_bytes,omitempty" doc:"greatest memory"`
 	UserMs    int64  `json:"cpu_user_ms,omitempty" doc:"processor time in its own code"`
 	SystemMs  int64  `json:"cpu_system_ms,omitempty" doc:"processor time in the kernel for it"`
+	InBytes   int64  `json:"in_bytes,omitempty" doc:"of the files that it was given"`
+	OutBytes  int64  `json:"out_bytes,omitempty" doc:"of the files that it has left"`
 	Source    string `json:"measured_by" enum:"unknown,cgroup,rusage,container-engine,kubernetes" doc:"rusage: of processes that were waited for, of memory the largest one"`
 }
 

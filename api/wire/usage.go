@@ -22,6 +22,9 @@ type JobUsage struct {
 	MeanPeakBytes  *int64   `json:"mean_peak_memory_bytes" doc:"mean of the attempts' greatest memory"`
 	PeakEfficiency *float64 `json:"memory_efficiency" doc:"the greatest peak by memory_mib; null = not known, or no bound"`
 
+	InBytes  int64 `json:"in_bytes" doc:"of the files that the attempts were given"`
+	OutBytes int64 `json:"out_bytes" doc:"of the files that they have left"`
+
 	MeasuredBy map[string]uint64 `json:"measured_by" doc:"attempts by what measured them: unknown, cgroup, rusage, container-engine, kubernetes"`
 	Gaps       []ReportGap       `json:"gaps" doc:"of the archive, in which attempts may be missing"`
 }

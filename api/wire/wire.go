@@ -132,6 +132,8 @@ type Task struct {
 	RunMs     *int64     `json:"run_ms" doc:"how long it ran, by the log's clock: what the ledger charges; over an outage the dates may lie further apart"`
 	ExitCode  *int       `json:"exit_code"`
 	Signal    *int       `json:"signal"`
+	// Usage is of the attempt of this number.
+	Usage *AttemptUsage `json:"usage,omitempty" doc:"what the attempt has used, as its site measured it; left out until it has ended, and where nothing is known"`
 	// FilesAway is left out if all that it left is here.
 	FilesAway *FilesAway `json:"files_away,omitempty" doc:"of what it left at another site, having failed or been cancelled there, if that is not here"`
 }

@@ -83,9 +83,11 @@ type Line struct {
 	EndedMs   *int64            `json:"ended_ms"`
 	WaitMs    *int64            `json:"wait_ms" doc:"from the queue to the start"`
 	ChargedMs int64             `json:"charged_ms" doc:"run that the ledger charged"`
-	PeakBytes *int64            `json:"peak_memory_bytes" doc:"greatest memory, as its site measured it; null = not known, as the three below"`
+	PeakBytes *int64            `json:"peak_memory_bytes" doc:"greatest memory, as its site measured it; null = not known, as the two below"`
 	UserMs    *int64            `json:"cpu_user_ms" doc:"processor time in its own code"`
 	SystemMs  *int64            `json:"cpu_system_ms" doc:"processor time in the kernel for it"`
+	InBytes   int64             `json:"in_bytes" doc:"of the files that it was given"`
+	OutBytes  int64             `json:"out_bytes" doc:"of the files that it has left"`
 	Measured  string            `json:"measured_by" doc:"unknown, cgroup (all of it), rusage (processes that were waited for; of memory the largest one), container-engine or kubernetes"`
 	Entry     uint64            `json:"entry" doc:"of the log, that told of its end"`
 }
@@ -114,6 +116,7 @@ func LineOf(t *Attempt) Line {
 }
 
 func (l *Line) measured(m *command.Measured) {
+	l.InBytes, l.OutBytes = m.InBytes, m.OutBytes
 	if l.Measured = m.Source.String(); m.PeakBytes > 0 {
 		l.PeakBytes = &m.PeakBytes
 	}
@@ -183,7 +186,7 @@ var columns = []string{
 	"job", "name", "labels", "task", "count", "attempt", "token", "owner", "site", "machine", "home", "outcome", "final",
 	"exit_code", "signal", "reason", "cpu", "memory_mib", "gpu", "submitted", "queued", "assigned", "started", "ended",
 	"queued_ms", "assigned_ms", "started_ms", "ended_ms", "wait_ms", "charged_ms",
-	"peak_memory_bytes", "cpu_user_ms", "cpu_system_ms", "measured_by", "entry",
+	"peak_memory_bytes", "cpu_user_ms", "cpu_system_ms", "in_bytes", "out_bytes", "measured_by", "entry",
 }
 
 func (a *Archive) exportCSV(ctx context.Context, q Query, w io.Writer) error {
@@ -220,8 +223,8 @@ func (l *Line) row() []string {
 		fmt.Sprint(l.GPU),
 		day(l.Submitted), day(l.Queued), day(l.Assigned), day(l.Started), day(l.Ended),
 		whole(l.QueuedMs), whole(l.AssignMs), whole(l.StartedMs), whole(l.EndedMs), whole(l.WaitMs),
-		fmt.Sprint(l.ChargedMs), whole(l.PeakBytes), whole(l.UserMs), whole(l.SystemMs), l.Measured,
-		fmt.Sprint(l.Entry),
+		fmt.Sprint(l.ChargedMs), whole(l.PeakBytes), whole(l.UserMs), whole(l.SystemMs),
+		fmt.Sprint(l.InBytes), fmt.Sprint(l.OutBytes), l.Measured, fmt.Sprint(l.Entry),
 	}
 }
 

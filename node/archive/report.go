@@ -35,8 +35,9 @@ type Row struct {
 	// Used: other sites ran its tasks. Without grouping by site that is this
 	// broker's site; Others is then what neither owner nor executor it was.
 	Own, Lent, Used, Others int64
-	// Attempts that ran, of this row's tasks and those that it ran for others.
+	// Attempts that ran, of this row's tasks and those that it ran for others, and what they have used.
 	Attempts uint64
+	Measured Used
 	// Tasks that ended, by their owner, and how; of home runs that other sites
 	// reported, how is not known.
 	Tasks, Succeeded, Failed, Cancelled, Lost uint64
@@ -152,9 +153,7 @@ func (r *Row) countAttempt(t *Attempt, site string) {
 	default:
 		plus(&r.Others, t.CoreMs())
 	}
-	if t.Ran() {
-		r.Attempts++
-	}
+	r.ran(t)
 	r.outcome(t)
 }
 
@@ -165,9 +164,7 @@ func (r *Row) takeOwner(t *Attempt) {
 	} else {
 		plus(&r.Used, t.CoreMs())
 	}
-	if t.Ran() {
-		r.Attempts++
-	}
+	r.ran(t)
 	r.outcome(t)
 }
 
@@ -177,8 +174,14 @@ func (r *Row) takeExecutor(t *Attempt) {
 		return
 	}
 	plus(&r.Lent, t.CoreMs())
+	r.ran(t)
+}
+
+// ran counts an attempt, if it ran, and what it used.
+func (r *Row) ran(t *Attempt) {
 	if t.Ran() {
 		r.Attempts++
+		r.Measured.add(t)
 	}
 }
 

@@ -40,6 +40,9 @@ func sample(t *testing.T) *Archive {
 	}
 	last := ended(1, 27*time.Hour)
 	last.Number, last.Need.MemMiB = 2, 100
+	last.Measured = command.Measured{
+		PeakBytes: 1 << 20, UserMs: 5000, SystemMs: 1, InBytes: 17, OutBytes: 4 << 30, Source: command.MeasuredCgroup,
+	}
 	must(t, a.Append([]Attempt{lost, lent, own, others, waiting, last}, node.EventID{Entry: 9, N: 1}))
 	must(t, a.AddGap(Gap{From: 9, To: 12, Since: last.Ended, Until: last.Ended.Add(time.Hour), Reason: "the broker was away"}))
 	return a

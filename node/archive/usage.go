@@ -8,23 +8,15 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
-// Usage sums up what attempts have used. Times on cores are milli-cores times milliseconds.
+// Usage sums up what the attempts of a job have used. Times on cores are milli-cores times milliseconds.
 type Usage struct {
 	Name            string
 	Attempts, Tasks uint64    // that ran; tasks that ended with them
 	First, Last     time.Time // of the runs; zero = none
 	CoreMs          int64     // charged
 
-	// TimedCoreMs is the part of CoreMs of attempts of which the processor time is known.
-	TimedCoreMs      int64
-	UserMs, SystemMs int64
-
-	MemMiB    int64 // that one task may use, 0 = no bound
-	PeakBytes int64 // of the attempt that used most, 0 = not known
-	// MeanPeak is the mean of the attempts' greatest memory, in bytes, as far as it is known.
-	MeanPeak int64
-	// peaks are those attempts, and sum their memory: it may be more than an integer holds.
-	peaks, sum float64
+	MemMiB int64 // that one task may use, 0 = no bound
+	Used
 
 	// Sources counts the attempts by what measured them.
 	Sources map[command.MeasureSource]uint64
@@ -41,9 +33,7 @@ func (a *Archive) Usage(ctx context.Context, q Query) (*Usage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sum up what was used: %w", err)
 	}
-	if u.Gaps = gaps; u.peaks > 0 {
-		u.MeanPeak = int64(u.sum / u.peaks)
-	}
+	u.Gaps = gaps
 	return u, nil
 }
 
@@ -60,19 +50,10 @@ func (u *Usage) add(t *Attempt) {
 	}
 	u.Attempts++
 	u.span(t)
-	m := &t.Measured
-	u.CoreMs += t.CoreMs()
+	plus(&u.CoreMs, t.CoreMs())
 	u.MemMiB = max(u.MemMiB, t.Need.MemMiB)
-	u.Sources[m.Source]++
-	if m.UserMs > 0 || m.SystemMs > 0 {
-		u.TimedCoreMs += t.CoreMs()
-		u.UserMs, u.SystemMs = u.UserMs+m.UserMs, u.SystemMs+m.SystemMs
-	}
-	if m.PeakBytes > 0 {
-		u.PeakBytes = max(u.PeakBytes, m.PeakBytes)
-		u.peaks++
-		u.sum += float64(m.PeakBytes)
-	}
+	u.Sources[t.Measured.Source]++
+	u.Used.add(t)
 }
 
 func (u *Usage) span(t *Attempt) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,9 +73,11 @@ type Config struct {
 	// Transfers bring them from other sites.
 	Transfers transfer.Puller
 	// Home says how what own tasks have written at other sites comes home, nil = it does not.
-	Home   *homelogs.Config
-	Data   node.DataTerms
-	Logger zerolog.Logger
+	Home *homelogs.Config
+	// DialProgress connects to a site's broker to ask what it does before own tasks start there; nil: nobody is asked.
+	DialProgress func(ctx context.Context, site, addr string) (net.Conn, error)
+	Data         node.DataTerms
+	Logger       zerolog.Logger
 }
 
 // Addresses are those under which other brokers reach this one, host:port.
@@ -218,8 +221,8 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 	}
 	b.Reader = query.New(query.Sources{
 		Site: cfg.Site, Replica: cfg.Replica, Sealer: sealer, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query,
-		Home:      home,
-		Progress:  &b.runner.progress,
+		Home:     home,
+		Progress: &b.runner.progress, DialProgress: cfg.DialProgress,
 		Delivery:  b.deliveryWhy,
 		Leftover:  b.leftoverAway,
 		Estimates: estimates, Plausible: watch,

@@ -136,7 +136,7 @@ func (s *testSite) open(t *testing.T) {
 			LendMax: 16 << 30, DeliverWait: time.Hour, Hold: time.Hour,
 			KeepResults: cmp.Or(s.keepResults, time.Hour),
 		},
-		AskKeys: s.askKeys, DropSecrets: s.drop, Home: s.home,
+		AskKeys: s.askKeys, DropSecrets: s.drop, Home: s.home, DialProgress: s.dialProgress,
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
 		Genesis: command.Genesis{

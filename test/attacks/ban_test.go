@@ -27,7 +27,7 @@ func TestBannedSite(t *testing.T) {
 	for _, s := range shared.Sites {
 		for _, k := range []relay.Kind{
 			relay.KindForward, relay.KindJoin, relay.KindCompare, relay.KindHTTP, relay.KindKeys,
-			relay.KindEnroll, relay.KindFiles, relay.KindLogs,
+			relay.KindEnroll, relay.KindFiles, relay.KindLogs, relay.KindProgress,
 		} {
 			conn, err := who.Dial(within(t), peerOf(t, s), k)
 			must(t, err)

@@ -13,7 +13,7 @@ import (
 var kinds = map[string]relay.Kind{
 	"raft": relay.KindRaft, "forward": relay.KindForward, "join": relay.KindJoin, "feed": relay.KindFeed,
 	"compare": relay.KindCompare, "http": relay.KindHTTP, "keys": relay.KindKeys,
-	"files": relay.KindFiles, "logs": relay.KindLogs,
+	"files": relay.KindFiles, "logs": relay.KindLogs, "progress": relay.KindProgress,
 }
 
 // TestStrangersOpenNoConnection: who has no key of a member is refused on every kind, at every broker, whatever name it

@@ -124,7 +124,7 @@ func TestGarbageOfMembers(t *testing.T) {
 	for _, s := range shared.Sites {
 		for _, k := range []relay.Kind{
 			relay.KindForward, relay.KindJoin, relay.KindEnroll, relay.KindCompare, relay.KindHTTP, relay.KindKeys,
-			relay.KindFeed, relay.KindFiles, relay.KindLogs,
+			relay.KindFeed, relay.KindFiles, relay.KindLogs, relay.KindProgress,
 			0, 99,
 		} {
 			for _, b := range junk {

@@ -33,12 +33,19 @@ func Event(e *node.Event) wire.Event {
 		out.WaitMs = &wait
 	}
 	out.ExitCode, out.Signal = exitOf(e)
-	if m := &e.Measured; !m.IsZero() {
-		out.Usage = &wire.AttemptUsage{
-			PeakBytes: m.PeakBytes, UserMs: m.UserMs, SystemMs: m.SystemMs, Source: m.Source.String(),
-		}
-	}
+	out.Usage = AttemptUsage(&e.Measured)
 	return out
+}
+
+// AttemptUsage returns the form of what an attempt has used, nil if nothing is known.
+func AttemptUsage(m *command.Measured) *wire.AttemptUsage {
+	if m.IsZero() {
+		return nil
+	}
+	return &wire.AttemptUsage{
+		PeakBytes: m.PeakBytes, UserMs: m.UserMs, SystemMs: m.SystemMs, InBytes: m.InBytes, OutBytes: m.OutBytes,
+		Source: m.Source.String(),
+	}
 }
 
 // ofTask reports whether events of a kind name a task.

@@ -99,7 +99,7 @@ func Task(t node.Task) wire.Task {
 	out := wire.Task{
 		Index: t.Index, State: t.State, Reason: t.Reason, Site: t.Site, Machine: t.Machine,
 		Attempt: t.Attempt, Token: t.Token, StartedAt: Moment(t.StartedAt), EndedAt: Moment(t.EndedAt), RunMs: run,
-		ExitCode: t.ExitCode, Signal: t.Signal,
+		ExitCode: t.ExitCode, Signal: t.Signal, Usage: AttemptUsage(&t.Measured),
 	}
 	if t.FilesAway.Why != "" {
 		out.FilesAway = &wire.FilesAway{Why: t.FilesAway.Why, Coming: t.FilesAway.Coming}

@@ -14,7 +14,8 @@ import (
 // Config has pages of a fixture, with its history and its clock.
 func Config(b *Broker) web.Config {
 	return web.Config{
-		Source: b, Roster: b, History: History{b}, Version: "test", Problem: Problem, Pace: 20 * time.Millisecond,
+		Source: b, Roster: b, History: History{b}, Usages: Usages{}, Version: "test",
+		Problem: Problem, Pace: 20 * time.Millisecond,
 		Now: func() time.Time { return b.Now },
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -33,6 +35,9 @@ type Sources struct {
 	// Query runs f on the goroutine that owns the broker's core, and waits for it.
 	Query    func(ctx context.Context, f func(*core.Core)) error
 	Progress *StartProgress
+	// DialProgress connects to a site's broker at its peer address by relay.KindProgress, and fails if anybody else
+	// answers there; nil: no other site is asked what it does before own tasks start.
+	DialProgress func(ctx context.Context, site, addr string) (net.Conn, error)
 	// Delivery says what outputs that are on their way here wait for, by the attempt that left them; "" if that is not
 	// known.
 	Delivery func(ref command.AttemptRef) string
@@ -75,6 +80,7 @@ type Reader struct {
 	home      HomeStore
 	query     func(context.Context, func(*core.Core)) error
 	progress  *StartProgress
+	far       *farProgress // nil: no other site is asked
 	delivery  func(ref command.AttemptRef) string
 	leftover  func(left *fsm.Delivery, nowMs int64) node.FilesAway
 	estimates *estimate.Estimator
@@ -87,13 +93,17 @@ type Reader struct {
 
 // New returns the reader of a broker.
 func New(s Sources) *Reader {
-	return &Reader{
+	rd := &Reader{
 		site: s.Site, replica: s.Replica, sealer: s.Sealer, log: s.Log, handlers: s.Handlers, home: s.Home,
 		query: s.Query, progress: s.Progress, delivery: s.Delivery,
 		leftover:  s.Leftover,
 		estimates: s.Estimates, plausible: s.Plausible,
 		ctx: s.Ctx, current: s.Current, freshness: s.Freshness, full: s.Full,
 	}
+	if s.DialProgress != nil {
+		rd.far = &farProgress{dial: s.DialProgress, address: s.Replica.PeerAddress, now: time.Now}
+	}
+	return rd
 }
 
 // Current returns nil once this broker's state is as new as the federation's, else an

@@ -14,8 +14,8 @@ import (
 const maxInProgress = 10_000
 
 // StartProgress is what this site's handlers do before attempts start, such as fetching
-// an image, and what results of its own tasks wait for. It is this broker's own: the others see the task as assigned,
-// or running.
+// an image or bringing files, and what results of its own tasks wait for. It is this broker's own: the others see the
+// task as assigned or running, but for its owner's broker, which may ask (farProgress).
 type StartProgress struct {
 	mu sync.Mutex
 	by map[executor.ID]string
@@ -71,6 +71,13 @@ func (d *StartProgress) Record(ev executor.Event) {
 	case len(d.by) < maxInProgress:
 		d.by[ev.ID] = ev.Doing
 	}
+}
+
+// of returns what is done for an attempt, "" = nothing is known.
+func (d *StartProgress) of(id executor.ID) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.by[id]
 }
 
 // explain gives a job's assigned tasks their handler's word as the reason.

@@ -24,8 +24,10 @@ func (rd *Reader) Tasks(ctx context.Context, id command.JobID, from uint32, limi
 // there may be fewer than the limit, even none, although there are more.
 func (rd *Reader) FindTasks(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
 	for range 2 { // a job may be published between the two looks
-		if tasks, next, ok := rd.federationTasks(id, q); ok {
-			rd.progress.explain(id, tasks)
+		if tasks, next, prepared, ok := rd.federationTasks(id, q); ok {
+			if rd.progress.explain(id, tasks); prepared && rd.far != nil {
+				rd.far.explain(ctx, rd.site, id, tasks)
+			}
 			return tasks, next, nil
 		}
 		if id.Site != rd.site {
@@ -45,8 +47,11 @@ func (rd *Reader) FindTasks(ctx context.Context, id command.JobID, q node.TaskQu
 	return nil, 0, rd.missingJob(id)
 }
 
-// federationTasks searches the tasks of a job that is in the state.
-func (rd *Reader) federationTasks(id command.JobID, q node.TaskQuery) (tasks []node.Task, next uint32, ok bool) {
+// federationTasks searches the tasks of a job that is in the state. prepared: other sites may prepare the start of some
+// of them, which are this site's.
+func (rd *Reader) federationTasks(
+	id command.JobID, q node.TaskQuery,
+) (tasks []node.Task, next uint32, prepared, ok bool) {
 	rd.replica.View(func(s *fsm.State) {
 		var job fsm.JobView
 		if job, ok = s.Job(id); !ok {
@@ -61,9 +66,14 @@ func (rd *Reader) federationTasks(id command.JobID, q node.TaskQuery) (tasks []n
 			if id.Site == rd.site {
 				rd.explainFiles(id, s.Time(), &scan.Found[i], &tasks[i])
 			}
+			prepared = prepared || id.Site == rd.site && scan.Found[i].State == fsm.Assigned
+		}
+		if prepared {
+			spec, _ := rd.specOf(&job.Spec, id.Site)
+			prepared = spec.Image != "" || len(spec.Inputs) > 0
 		}
 	})
-	return tasks, next, ok
+	return tasks, next, prepared, ok
 }
 
 // explainFiles says what the files of a task wait for that has run at another site, or why they do not come.
@@ -83,7 +93,7 @@ func (rd *Reader) explainFiles(id command.JobID, nowMs int64, v *fsm.TaskView, t
 func (rd *Reader) taskOf(v *fsm.TaskView, n *jobspec.Numbering, submitted time.Time) node.Task {
 	t := node.Task{
 		Index: n.Index(v.Index), State: v.State.String(), Reason: v.Reason, Site: v.Site, Machine: v.Machine,
-		Attempt: v.Attempt, Token: v.Token, Position: v.Index,
+		Attempt: v.Attempt, Token: v.Token, Position: v.Index, Measured: v.Measured,
 		StartedAt: rd.replica.WallOf(v.StartedMs, submitted), Run: node.Ran(v.StartedMs, v.EndedMs),
 	}
 	t.Unrecorded = isUnrecorded(v, n.Size())

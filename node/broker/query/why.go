@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +66,9 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 				w.Summary += "; " + why
 			}
 		}
+		if what := rd.preparing(ctx, id); what != "" {
+			w.Summary += "; " + what
+		}
 		w.Estimate.Unknown = "nothing waits for its turn"
 		w.Summary = explain.DateSummary(w.Summary, fresh)
 		return w, true
@@ -73,6 +77,27 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 	w.Estimate = rd.estimates.Estimate(&v)
 	explain.Fill(&w, &v, &h, fresh)
 	return w, true
+}
+
+// maxPreparing bounds the tasks that are looked at for what is done before they start.
+const maxPreparing = 50
+
+// preparing says what is done before a job's assigned tasks start: of one of them, and of how many something is known.
+func (rd *Reader) preparing(ctx context.Context, id command.JobID) string {
+	q := node.TaskQuery{States: fsm.TaskStates(0).With(fsm.Assigned), Limit: maxPreparing}
+	tasks, _, err := rd.FindTasks(ctx, id, q)
+	if err != nil {
+		return ""
+	}
+	tasks = slices.DeleteFunc(tasks, func(t node.Task) bool { return t.Reason == "" })
+	switch len(tasks) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("task %d at %s: %s", tasks[0].Index, tasks[0].Site, tasks[0].Reason)
+	}
+	return fmt.Sprintf("%d tasks do not run yet, as task %d at %s: %s", len(tasks), tasks[0].Index, tasks[0].Site,
+		tasks[0].Reason)
 }
 
 // DryRun says what would become of a job if it were submitted now, and accepts

@@ -58,6 +58,8 @@ type Config struct {
 	Files func(conn net.Conn, p relay.Preamble)
 	// Logs gives members what their tasks have written here (relay.KindLogs); nil: nobody does.
 	Logs func(conn net.Conn, p relay.Preamble)
+	// Progress tells members what their tasks do here before they start (relay.KindProgress); nil: nobody does.
+	Progress func(conn net.Conn, p relay.Preamble)
 }
 
 // Hooks observe; each may be nil, must not block, and may be called from any

@@ -32,6 +32,11 @@ func (m *Member) DialLogs(ctx context.Context, site, addr string) (net.Conn, err
 	return m.dial(ctx, site, addr, relay.KindLogs)
 }
 
+// DialProgress is DialHTTP for what this site's tasks do elsewhere before they start (package askprogress).
+func (m *Member) DialProgress(ctx context.Context, site, addr string) (net.Conn, error) {
+	return m.dial(ctx, site, addr, relay.KindProgress)
+}
+
 func (m *Member) dial(ctx context.Context, site, addr string, k relay.Kind) (net.Conn, error) {
 	d := relay.Dialer{Net: m.cfg.Net, Site: m.cfg.Site}
 	return d.Dial(ctx, relay.Peer{Site: site, Addr: addr}, k, m.lineage)

@@ -178,6 +178,9 @@ func (m *Member) Listen(handshake time.Duration) error {
 		if m.cfg.Logs != nil {
 			m.Mux.Handle(relay.KindLogs, m.cfg.Logs)
 		}
+		if m.cfg.Progress != nil {
+			m.Mux.Handle(relay.KindProgress, m.cfg.Progress)
+		}
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func boundsOf(k Kind) bounds {
 		return bounds{site: 2, total: 512, listens: true}
 	case KindFiles: // four, and those that a cut has left; each that is served holds half a MiB (package transfer)
 		return bounds{site: 8, total: 512}
-	case KindLogs: // one, and those that a cut has left
+	case KindLogs, KindProgress: // one, and those that a cut has left
 		return bounds{site: 2, total: 512}
 	case KindForward, KindCompare, KindKeys:
 	}

@@ -36,6 +36,8 @@ const (
 	KindKeys    Kind = 8  // questions for the keys of what is assigned to the dialer, one after the other
 	KindFiles   Kind = 9  // pieces of blobs that the dialer may have, see package transfer
 	KindLogs    Kind = 10 // questions for what attempts of the dialer's jobs have written, see package asklogs
+	// KindProgress: questions for what attempts of the dialer's jobs do before they start, see package askprogress.
+	KindProgress Kind = 11
 )
 
 // isQuestion reports whether connections of a kind may come before the group is known, and from those who do not know
@@ -97,7 +99,7 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	if b[4] != protocolVersion {
 		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
 	}
-	if p.Kind < KindRaft || p.Kind > KindLogs || b[22] > 63 || b[23] > 63 {
+	if p.Kind < KindRaft || p.Kind > KindProgress || b[22] > 63 || b[23] > 63 {
 		return p, fmt.Errorf("%w: kind %d", errPreamble, p.Kind)
 	}
 	sites := make([]byte, int(b[22])+int(b[23]))

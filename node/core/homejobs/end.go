@@ -48,7 +48,7 @@ func (b *Book) HandleEnded(a *attempts.Attempt, r executor.Result, fx *turn.Effe
 	spec := &b.jobs[num].Spec
 	t.ExitCode, t.Signal = r.ExitCode, r.Signal
 	if m := a.Measured(r.Usage); !m.IsZero() {
-		t.measured = &m
+		t.Measured, t.measures = &m, true
 	}
 	if t.State != fsm.Stopping || r.Detail == "" || r.Cause != executor.Vanished && r.Cause != executor.Orphaned {
 		t.Reason = r.Detail // else it says who cancelled it

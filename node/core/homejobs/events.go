@@ -37,8 +37,8 @@ func (b *Book) emitTaskEvent(num uint64, task uint32) {
 		e.ExitCode, e.Signal = int32(t.ExitCode), int32(t.Signal)
 	}
 	e.RunMs, t.runMs = t.runMs, 0 // what the ledger is told, of a failure too
-	if t.measured != nil {
-		e.Measured, t.measured = *t.measured, nil
+	if t.measures {
+		e.Measured, t.measures = *t.Measured, false
 	}
 	b.told = append(b.told, e)
 }

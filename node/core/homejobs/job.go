@@ -21,10 +21,12 @@ type Task struct {
 	// Moments in unix milliseconds, 0 = not yet.
 	StartedMs int64 `json:"started_ms,omitempty"`
 	EndedMs   int64 `json:"ended_ms,omitempty"`
+	// Measured is what its latest attempt has used, nil = it has not ended, or nobody knows.
+	Measured *command.Measured `json:"measured,omitempty"`
 	// runMs is the run of the attempt that has just ended, until it is told.
 	runMs int64
-	// measured is what that attempt used, nil = nobody knows.
-	measured *command.Measured
+	// measures: Measured is of that attempt, and is told with its run.
+	measures bool
 	// counted is the state that the job's counts have.
 	counted fsm.TaskState
 	// orphaned: its last attempt was.

@@ -34,6 +34,7 @@ func (b *Book) startTask(num uint64, task uint32, place string, token uint64, fx
 		b.unsure[num] = true
 	}
 	t.State, t.Machine, t.Reason, t.back = fsm.Assigned, place, "", false
+	t.Measured, t.measures = nil, false
 	t.Attempt++
 	// After a restart the state here may be older than the one of the last
 	// attempt; (token, attempt) only grows all the same.

@@ -94,6 +94,9 @@ func (o *Jobs) homeTask(t *homejobs.Task) node.Task {
 	if t.Attempt > 0 {
 		v.Site = o.site
 	}
+	if t.Measured != nil {
+		v.Measured = *t.Measured
+	}
 	v.ExitCode, v.Signal = node.Codes(t.State, int32(t.ExitCode), int32(t.Signal))
 	return v
 }

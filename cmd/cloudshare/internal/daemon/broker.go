@@ -157,7 +157,8 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 		Disk:    cfg.Disk(),
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),
 		Outputs: p.outputs.Stats, Home: homeLogs(cfg, p.outputs, p.log.DialLogs),
-		Genesis: genesis(p.log.Federation(), key.Public(), cfg.Timing()), Logger: log,
+		DialProgress: p.log.DialProgress,
+		Genesis:      genesis(p.log.Federation(), key.Public(), cfg.Timing()), Logger: log,
 		Refused:     p.member.refusal,
 		DropSecrets: func(used []bool) error { return dropSecrets(cfg.DataDir, p.journal, secrets, used) },
 		Hints:       p.hints, Registered: func(n uint64) {
@@ -314,6 +315,7 @@ func memberConfig(cfg config.Config, dir string, m *siteMember, replica *replica
 		Machine: replica, Logger: m.log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
 		Proofs: filepath.Join(cfg.DataDir, config.EvidenceDir),
 		Net:    m.Net, Enroll: m.serveEnroll, Keys: m.serveKeys, Files: m.files.serve, Logs: m.serveLogs,
+		Progress: m.serveProgress,
 	}
 	if m.history != nil {
 		c.Keep = m.history.Statements

@@ -29,6 +29,8 @@ type orderedLog interface {
 	DialFiles(ctx context.Context, site, addr string) (net.Conn, error)
 	// DialLogs opens one to a broker that gives what this site's tasks have written there.
 	DialLogs(ctx context.Context, site, addr string) (net.Conn, error)
+	// DialProgress opens one to a broker that tells what it does before this site's tasks start there.
+	DialProgress(ctx context.Context, site, addr string) (net.Conn, error)
 }
 
 // openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the

@@ -12,15 +12,18 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 func usageCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "usage ID", Short: "Tell what a job has used of what it took", Args: oneJob,
 		Long: `Tell what a job's ended attempts have used of what they took: processor time beside cores and time, the greatest memory
-beside what a task may use. The sites that ran them have measured it: cgroup is of all that an attempt was; rusage of the
-processes that somebody waited for, and of memory the largest one, at least the 30 MiB of what starts a task. What is
-low can be asked for less next time; what is near its bound, for more.
+beside what a task may use, and how many bytes of files they were given and have left. The sites that ran them have
+measured it: cgroup is of all that an attempt was; rusage of the processes that somebody waited for, and of memory the
+largest one, at least the 30 MiB of what starts a task; unknown is of attempts that were lost, and of tasks in Kubernetes
+without a watchdog, as a Kubernetes site's own tasks are that have no files. What is low can be asked for less next time;
+what is near its bound, for more.
 
 It is the broker's archive that tells: of this site's jobs all attempts, of others' those that ran here. An attempt at
 another site is there a moment after its end.`,
@@ -49,6 +52,7 @@ func showUsage(w io.Writer, u *wire.JobUsage) {
 	cli.Row(w, "charged", fmt.Sprintf("%.4g core-hours", u.CoreHours))
 	cli.Row(w, "processor", processorText(u))
 	cli.Row(w, "memory", memoryText(u))
+	cli.Row(w, "files", fmt.Sprintf("%s in, %s out", cli.Bytes(u.InBytes), cli.Bytes(u.OutBytes)))
 	cli.Row(w, "measured by", measuredText(u.MeasuredBy))
 	for _, g := range u.Gaps {
 		cli.Row(w, "missing", g.Reason)
@@ -86,12 +90,19 @@ func memoryText(u *wire.JobUsage) string {
 	return text
 }
 
+// unmeasured is the source of what nobody has measured.
+var unmeasured = command.MeasuredUnknown.String()
+
 func mebibytes(n int64) string { return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20)) }
 
 func measuredText(by map[string]uint64) string {
 	var parts []string
 	for _, source := range slices.Sorted(maps.Keys(by)) {
-		parts = append(parts, fmt.Sprintf("%s: %d", source, by[source]))
+		part := fmt.Sprintf("%s: %d", source, by[source])
+		if source == unmeasured {
+			part += " (lost, or in Kubernetes without a watchdog, as its sites' own tasks without files)"
+		}
+		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
 		return "nothing"

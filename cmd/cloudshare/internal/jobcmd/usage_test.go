@@ -17,7 +17,7 @@ func TestUsage(t *testing.T) {
 	answers := map[string]string{
 		"/v1/jobs/site-1.1/usage": `{"id":"site-1.1","name":"render","attempts":3,"tasks":2,"core_hours":2,"cpu_hours":0.8,` +
 			`"cpu_user_hours":0.75,"cpu_efficiency":0.8,"memory_mib":1024,"peak_memory_bytes":536870912,` +
-			`"mean_peak_memory_bytes":268435456,"memory_efficiency":0.5,"measured_by":{"unknown":1,"cgroup":2},` +
+			`"mean_peak_memory_bytes":268435456,"memory_efficiency":0.5,"in_bytes":1536,"out_bytes":8589934592,"measured_by":{"unknown":1,"cgroup":2},` +
 			`"gaps":[{"reason":"a snapshot replaced entries 3 to 9"}]}`,
 		"/v1/jobs/site-1.2/usage": `{"id":"site-1.2","measured_by":{},"gaps":[]}`,
 	}

@@ -37,6 +37,12 @@ reaches back as far as archive.keep and archive.max_bytes allow. OWN are a site'
 own tasks on its own machines, LENT other sites' tasks on its machines, USED its
 tasks on other sites' machines. An attempt counts whole where it ended.
 
+The second table is what the attempts have used, of its own tasks and of those
+that it ran for others, as the sites measured it that ran them: hours of
+processors, and their part of the cores and hours that were held; the memory of
+the one that used most, and the part of what was asked for that they used at
+most, in the mean; bytes of files that they were given, and have left.
+
 --by user tells the users of this site apart; their names are known to no other
 broker. A user sees the own row alone, the operator all. (none) are the site's
 own jobs, which no user submitted, and other sites', which ran here.
@@ -83,6 +89,12 @@ func showReport(w io.Writer, r *wire.Report) {
 		reportRow(w, &r.Rows[i])
 	}
 	reportRow(w, &r.Total)
+	fmt.Fprintln(w)
+	cli.Row(w, strings.ToUpper(heading), "CPU HOURS", "OF CORES", "PEAK MEMORY", "OF ASKED", "FILES IN", "FILES OUT")
+	for i := range r.Rows {
+		usageRow(w, &r.Rows[i])
+	}
+	usageRow(w, &r.Total)
 	ends := "of nothing"
 	if r.First != nil && r.Last != nil {
 		ends = "from " + cli.Cell(r.First) + " to " + cli.Cell(r.Last)
@@ -96,6 +108,27 @@ func showReport(w io.Writer, r *wire.Report) {
 func reportRow(w io.Writer, x *wire.ReportRow) {
 	cli.Row(w, x.Key, hours(x.Own), hours(x.Lent), hours(x.Used), x.Tasks, x.Succeeded, x.Failed, x.Cancelled, x.Lost,
 		waited(x.Wait.Mean), waited(x.Wait.P50), waited(x.Wait.P95))
+}
+
+// usageRow shows what a row's attempts have used of what they took.
+func usageRow(w io.Writer, x *wire.ReportRow) {
+	u, peak := &x.Usage, ""
+	if u.PeakBytes != nil {
+		peak = cli.Bytes(*u.PeakBytes)
+	}
+	cpu := ""
+	if u.Efficiency != nil {
+		cpu = hours(u.CPUHours)
+	}
+	cli.Row(w, x.Key, cpu, percent(u.Efficiency), peak, percent(u.Memory), cli.Bytes(u.InBytes), cli.Bytes(u.OutBytes))
+}
+
+// percent writes a share, "" if it is not known.
+func percent(share *float64) string {
+	if share == nil {
+		return ""
+	}
+	return strconv.FormatFloat(100**share, 'f', 1, 64) + " %"
 }
 
 // hours has three digits that say something.
@@ -118,6 +151,7 @@ func writeReportCSV(out io.Writer, r *wire.Report) error {
 	lines := [][]string{{
 		"key", "own_core_hours", "lent_core_hours", "used_core_hours", "others_core_hours", "attempts", "tasks", "succeeded", "failed", "cancelled", "lost",
 		"waits", "wait_mean_seconds", "wait_p50_seconds", "wait_p95_seconds",
+		"cpu_hours", "cpu_efficiency", "peak_memory_bytes", "memory_efficiency", "in_bytes", "out_bytes",
 	}}
 	for _, x := range append(r.Rows, r.Total) {
 		line := []string{noFormula(x.Key)}
@@ -134,12 +168,34 @@ func writeReportCSV(out io.Writer, r *wire.Report) error {
 			}
 			line = append(line, text)
 		}
+		line = append(line, usageCells(&x.Usage)...)
 		lines = append(lines, line)
 	}
 	if err := w.WriteAll(lines); err != nil {
 		return fmt.Errorf("write csv: %w", err)
 	}
 	return nil
+}
+
+// usageCells are the columns of what was used; what is not known is empty.
+func usageCells(u *wire.ReportUsage) []string {
+	share := func(s *float64) string {
+		if s == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*s, 'f', 4, 64)
+	}
+	cpu, peak := "", ""
+	if u.Efficiency != nil {
+		cpu = strconv.FormatFloat(u.CPUHours, 'f', 6, 64)
+	}
+	if u.PeakBytes != nil {
+		peak = strconv.FormatInt(*u.PeakBytes, 10)
+	}
+	return []string{
+		cpu, share(u.Efficiency), peak, share(u.Memory), strconv.FormatInt(u.InBytes, 10),
+		strconv.FormatInt(u.OutBytes, 10),
+	}
 }
 
 // noFormula keeps a spreadsheet from taking a label for a formula.

@@ -80,14 +80,15 @@ func (content) Close() error { return nil }
 
 // honestly gives these blobs by the protocol, whatever their hash.
 func honestly(blobs ...[]byte) giving {
-	s := &transfer.Server{Answer: func(_ context.Context, _ string, q transfer.Request) (transfer.Source, transfer.Refusal) {
+	answer := func(_ context.Context, _ string, q transfer.Request) (transfer.Source, transfer.Refusal) {
 		for _, b := range blobs {
 			if int64(len(b)) == q.Size {
 				return content{bytes.NewReader(b)}, transfer.Granted
 			}
 		}
 		return nil, transfer.NotHere
-	}}
+	}
+	s := &transfer.Server{Answer: answer}
 	return func(conn net.Conn, p relay.Preamble) { s.Serve(context.Background(), conn, p) }
 }
 
@@ -211,7 +212,8 @@ func TestDeliverOfOthers(t *testing.T) {
 	third.register(t, command.Addresses{})
 	for _, who := range []*hostile{e.hostile, third} {
 		for o := command.DeliveryOK; o <= command.DeliveryFailed; o++ {
-			outcome, err := who.order(t, who.own(&command.Deliver{Attempts: []command.Delivered{{AttemptRef: ref, Outcome: o}}}))
+			word := command.Delivered{AttemptRef: ref, Outcome: o}
+			outcome, err := who.order(t, who.own(&command.Deliver{Attempts: []command.Delivered{word}}))
 			if err != nil || outcome != relay.Ordered {
 				t.Errorf("%s says %d: %d, %v", who.Site, o, outcome, err)
 			}

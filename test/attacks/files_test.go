@@ -40,7 +40,9 @@ func wish(ref command.AttemptRef, what transfer.What, content string) transfer.R
 }
 
 // refused checks that a site refuses what somebody asks it for, with one of these words, and sends no byte.
-func refused(t *testing.T, name string, who *intruder.Intruder, at *testbed.Site, q transfer.Request, want ...transfer.Refusal) {
+func refused(
+	t *testing.T, name string, who *intruder.Intruder, at *testbed.Site, q transfer.Request, want ...transfer.Refusal,
+) {
 	t.Helper()
 	b, why, err := who.AskFile(within(t), peerOf(t, at), q)
 	if err != nil || len(b) > 0 || !slices.Contains(want, why) {
@@ -64,7 +66,8 @@ func TestInputsOfOthers(t *testing.T) {
 	ref, other := with(mine, runs), with(others, third)
 	right, no := wish(ref, transfer.Input, mine), transfer.NotAllowed
 	executor, outsider := keyOf(t, runs), keyOf(t, third)
-	if b, why, err := executor.AskFile(within(t), peerOf(t, owner), right); string(b) != mine || why != transfer.Granted || err != nil {
+	b, why, err := executor.AskFile(within(t), peerOf(t, owner), right)
+	if string(b) != mine || why != transfer.Granted || err != nil {
 		t.Fatalf("the site that runs it is told %q, refusal %d, %v", b, why, err)
 	}
 	for _, who := range []*intruder.Intruder{mallory(t).Intruder, outsider} {
@@ -94,7 +97,7 @@ func TestInputsOfOthers(t *testing.T) {
 		changed(right, func(q *transfer.Request) { q.Index = 1 << 60 }), transfer.Behind)
 	refused(t, "from its cache", keyOf(t, owner), runs, right, no)
 
-	_, err := third.Submit(within(t), testbed.Spec{
+	_, err = third.Submit(within(t), testbed.Spec{
 		Command: []string{"/bin/true"}, Inputs: []testbed.Input{{Path: "in", SHA256: hashText(mine)}},
 	})
 	var no422 *testbed.HTTPError
@@ -220,7 +223,7 @@ func TestFilesLeftForOthers(t *testing.T) {
 			}
 		}
 	}
-	by := keyOf(t, owner)
+	by, right := keyOf(t, owner), wish(ref, transfer.Output, blob)
 	no, none := transfer.NotAllowed, transfer.NotHere
 	for name, q := range map[string]transfer.Request{
 		"another owner's manifest":                wish(ref, transfer.Manifest, otherManifest),
@@ -230,9 +233,9 @@ func TestFilesLeftForOthers(t *testing.T) {
 		"its file as a manifest":                  wish(ref, transfer.Manifest, blob),
 		"its file as an input":                    wish(ref, transfer.Input, blob),
 		"its file as what nobody knows":           wish(ref, 200, blob),
-		"by an attempt to come":                   changed(wish(ref, transfer.Output, blob), func(q *transfer.Request) { q.Attempt.Attempt++ }),
-		"by another token":                        changed(wish(ref, transfer.Output, blob), func(q *transfer.Request) { q.Attempt.Token++ }),
-		"another size":                            changed(wish(ref, transfer.Output, blob), func(q *transfer.Request) { q.Size++ }),
+		"by an attempt to come":                   changed(right, func(q *transfer.Request) { q.Attempt.Attempt++ }),
+		"by another token":                        changed(right, func(q *transfer.Request) { q.Attempt.Token++ }),
+		"another size":                            changed(right, func(q *transfer.Request) { q.Size++ }),
 	} {
 		refused(t, name, by, at, q, no, none)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -125,6 +126,15 @@ func TestFileIsTaken(t *testing.T) {
 	for ranges, want := range map[string]string{"bytes=10-19": big[10:20], "bytes=-5": big[len(big)-5:], "bytes=99990-": big[99_990:]} {
 		if w = ask(s.Server, "GET", at, "", "", "Range", ranges); w.Code != 206 || w.Body.String() != want {
 			t.Errorf("%s: %d, %d bytes", ranges, w.Code, w.Body.Len())
+		}
+	}
+	for ranges, method := range map[string]string{"bytes=100000-": "GET", "bytes=7-3": "GET", "apples=1-2": "GET", "bytes=200000-": "HEAD"} {
+		w = ask(s.Server, method, at, "", "", "Range", ranges)
+		var p wire.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 416 || p.Type != wire.ProblemPrefix+"no-such-range" ||
+			w.Header().Get("Content-Type") != wire.TypeProblem || w.Header().Get("Content-Range") != "bytes */100000" ||
+			w.Header().Get("Content-Disposition") != "" || w.Header().Get("ETag") != "" || !strings.Contains(p.Detail, "the last 99999") {
+			t.Errorf("%s of %s: %d %v %s", method, ranges, w.Code, w.Header(), w.Body)
 		}
 	}
 	if w = ask(s.Server, "GET", at, "", "", "If-None-Match", h.Get("ETag")); w.Code != 304 {

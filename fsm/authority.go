@@ -7,7 +7,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/signature"
 )
 
-// Who may say what, in a federation with a roster (a federation without one, as in simulations, believes the log):
+// Who may say what, in a federation with a roster (a federation without one, as in simulations, believes the log);
+// test/attacks/DESIGN.md has a row for each command, with the test that forges it:
 //
 //	any command                        the site that it names, by the signature of its bundle
 //	Genesis                            the founder whose key it names

@@ -82,6 +82,15 @@ func TestParseFiles(t *testing.T) {
 
 // TestParseFilesRefuses: what users get wrong about files, and the field that the error names.
 func TestParseFilesRefuses(t *testing.T) {
+	for key, want := range map[string]string{
+		"fiel": "known here: sha256, manifest, each, url, content, path, size, executable; and file in what",
+		"file": "cloudshare submit --file sends it",
+	} {
+		_, err := ParseSpec([]byte(`{"command":["a"],"inputs":[{"path":"a","` + key + `":"b"}]}`))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
 	const sum = `"sha256":"` + oneHash + `"`
 	many := strings.Repeat(`,{"path":"x","content":""}`, files.MaxInputs+1)[1:]
 	for _, c := range [][2]string{

@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 
@@ -74,7 +75,14 @@ func (in *readInput) whole() string { return in.field[:len(in.field)-1] }
 // input reads the value of one field. null is as if the field were not there.
 func (p *specParser) input(key string) error {
 	in := p.in
+	if key == "file" {
+		return &SpecError{Field: in.field + key, Reason: "names a file of the machine where the command runs: " +
+			"cloudshare submit --file sends it; a broker is given its sha256, once it has been sent (PUT /v1/blobs)"}
+	}
 	bit, err := knownIn(inputFields[:], in.seen, in.field, key)
+	if err != nil {
+		err = withFile(err)
+	}
 	if err != nil || p.null() {
 		return err
 	}
@@ -97,6 +105,15 @@ func (p *specParser) input(key string) error {
 	default:
 		return p.boolean(name, &in.Executable)
 	}
+}
+
+// withFile adds to the fields that are known the one that only the command knows.
+func withFile(err error) error {
+	var wrong *SpecError
+	if errors.As(err, &wrong) && !wrong.Malformed {
+		wrong.Reason += "; and file in what cloudshare submit --file reads"
+	}
+	return err
 }
 
 // finish checks that an input's fields go together.

@@ -34,7 +34,7 @@ func lying(t *testing.T, who *intruder.Intruder) *liar {
 	t.Helper()
 	node := who.Key.Public().Node()
 	l := &liar{site: who.Site, node: hex.EncodeToString(node[:]), federation: hex.EncodeToString(who.Group[:])}
-	port, err := who.Listen(l.answer, http.NotFoundHandler())
+	port, err := who.Listen(l.answer, http.NotFoundHandler(), nil)
 	must(t, err)
 	t.Cleanup(port.Close)
 	l.addr = port.Addr

@@ -23,12 +23,17 @@ func running(t *testing.T, s *testbed.Site) command.AttemptRef {
 	t.Helper()
 	i := slices.Index(shared.Sites, s)
 	at := shared.Sites[(i+1)%len(shared.Sites)]
-	a, err := s.Submit(within(t), testbed.Spec{
+	return begun(t, s, testbed.Spec{
 		Command: []string{"/bin/sleep", "600"}, Sites: &testbed.Where{Only: []string{at.Name}},
 	})
+}
+
+// begun has a task run until the test ends, and returns its attempt.
+func begun(t *testing.T, s *testbed.Site, spec testbed.Spec) command.AttemptRef {
+	t.Helper()
+	a, err := s.Submit(within(t), spec)
 	must(t, err)
 	t.Cleanup(func() { cancel(t, s, a.ID) })
-	var ref command.AttemptRef
 	await(t, "a running task", func() error {
 		job, err := s.Job(t.Context(), a.ID)
 		if err == nil && job.Counts["running"] == 1 {
@@ -36,11 +41,17 @@ func running(t *testing.T, s *testbed.Site) command.AttemptRef {
 		}
 		return errNotYet
 	})
-	tasks, err := s.Tasks(within(t), a.ID)
+	return attemptOf(t, s, a.ID)
+}
+
+// attemptOf returns the attempt of a job's first task that is under way, or was the last.
+func attemptOf(t *testing.T, s *testbed.Site, id string) (ref command.AttemptRef) {
+	t.Helper()
+	tasks, err := s.Tasks(within(t), id)
 	must(t, err)
 	token, err := tasks[0].Token.Int64()
 	must(t, err)
-	ref.Job, err = command.ParseJobID(a.ID)
+	ref.Job, err = command.ParseJobID(id)
 	must(t, err)
 	ref.Attempt, ref.Token = uint32(tasks[0].Attempt), uint64(token)
 	return ref

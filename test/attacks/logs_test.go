@@ -44,7 +44,7 @@ func outputFor(t *testing.T, who *intruder.Intruder, at *testbed.Site, num uint6
 }
 
 // TestOutputsOfOthers: what a task has written is given by the site that ran it to its owner's broker, and to no other
-// member, whatever it asks; its owner gives what has come home to nobody.
+// member, whatever it asks, while it runs and after it; its owner gives what has come home to nobody.
 func TestOutputsOfOthers(t *testing.T) {
 	attacked(t)
 	const secret = "the result of the season"
@@ -66,6 +66,17 @@ func TestOutputsOfOthers(t *testing.T) {
 					t.Errorf("%s is told by %s: %+v", name, at.Name, got)
 				}
 			}
+		}
+	}
+	running := begun(t, shared.Sites[0], testbed.Spec{
+		Command: []string{"/bin/sh", "-c", "echo " + secret + "; exec sleep 600"}, Sites: &testbed.Where{Only: []string{"site-2"}},
+	})
+	for who, want := range map[*intruder.Intruder]asklogs.Refusal{
+		mallory(t).Intruder: asklogs.NotHere, keyOf(t, shared.Sites[2]): asklogs.NotHere,
+		keyOf(t, shared.Sites[0]): asklogs.Running,
+	} {
+		if got := outputFor(t, who, shared.Sites[1], running.Job.Num, running.Attempt); got.done.Refusal != want {
+			t.Errorf("of a running task %s is told %+v", who.Site, got)
 		}
 	}
 	owner := keyOf(t, shared.Sites[0])

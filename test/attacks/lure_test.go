@@ -48,7 +48,7 @@ func TestProxysLure(t *testing.T) {
 	attacked(t)
 	who := mallory(t)
 	member, foreign := &lure{}, &lure{}
-	port, err := who.Listen(func(map[string]any) any { return nil }, member)
+	port, err := who.Listen(func(map[string]any) any { return nil }, member, nil)
 	must(t, err)
 	defer port.Close()
 	elsewhere := httptest.NewServer(foreign)

@@ -61,7 +61,7 @@ func (b *Blobs) Register() {
 	hash := rest.PathParam("sha256", "64 digits of 0-9a-f, as sha256sum prints them")
 	b.API.Handle(huma.Operation{
 		OperationID: "missing-blobs", Method: http.MethodPost, Path: "/v1/blobs/missing", Summary: "Which of some files are still to be sent",
-		Description: "A blob is a file's bytes, named by their SHA-256. Users have blobs of their own; those that are asked for and there stay for 24 hours from now on.",
+		Description: "A blob is a file's bytes, named by their SHA-256. Users have blobs of their own; those that are asked for and there stay for 24 hours from now on (`data.keep_unnamed`).",
 		RequestBody: rest.Body(wire.TypeJSON, b.API.Schema(wire.BlobHashes{})),
 		Responses: b.API.Responses(http.StatusOK, wire.TypeJSON, b.API.Schema(wire.MissingBlobs{}), 400, 403, 413, 415,
 			422, 503),
@@ -70,7 +70,7 @@ func (b *Blobs) Register() {
 	whole["201"] = b.API.Responses(http.StatusCreated, wire.TypeJSON, b.API.Schema(wire.Blob{}))["201"]
 	b.API.Handle(huma.Operation{
 		OperationID: "put-blob", Method: http.MethodPut, Path: "/v1/blobs/{sha256}", Summary: "Send a file of at most 8 MiB whole",
-		Description: "201: it is new; 200: it was there. The body is the file's bytes, whatever its type. It stays for 24 hours, and while a job that names it is kept.",
+		Description: "201: it is new; 200: it was there. The body is the file's bytes, whatever its type. It stays for 24 hours (`data.keep_unnamed`), and while a job that names it is kept.",
 		Parameters:  []*huma.Param{hash},
 		RequestBody: rest.Body("application/octet-stream", rest.Binary()),
 		Responses:   whole,

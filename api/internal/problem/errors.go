@@ -76,7 +76,7 @@ var Table = []struct {
 
 // remedies say what to do where the error does not.
 var remedies = map[string]string{
-	"store-full":        "; files that no job names go 24 hours after they were sent: send it later, or ask the site's operator for more room",
+	"store-full":        "; files that no job names go a day after they were sent (data.keep_unnamed): send it later, or ask the site's operator for more room",
 	"files-unavailable": "; its operator gives it room for them",
 }
 

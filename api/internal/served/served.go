@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
 )
@@ -46,11 +47,49 @@ func File(w http.ResponseWriter, r *http.Request, name string, h files.Hash, blo
 	Attachment(w.Header(), name, "application/octet-stream")
 	w.Header().Set("ETag", `"`+h.String()+`"`)
 	body := &seeker{blob: blob}
-	http.ServeContent(w, r, "", time.Time{}, body)
+	http.ServeContent(&ranged{ResponseWriter: w, size: blob.Size()}, r, "", time.Time{}, body)
 	if body.failed != nil {
 		panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
 	}
 }
+
+// ranged has the one refusal of http.ServeContent, that of a range that the blob does not have, be a problem document,
+// as all others are.
+type ranged struct {
+	http.ResponseWriter
+	size    int64
+	refused bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *ranged) WriteHeader(status int) {
+	if status != http.StatusRequestedRangeNotSatisfiable {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.refused = true
+	for _, of := range [...]string{"Content-Disposition", "Content-Security-Policy", "ETag"} {
+		w.Header().Del(of) // of the file that is not sent
+	}
+	w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", w.size))
+	detail := "Range: the file has no bytes; ask without a Range"
+	if w.size > 0 {
+		detail = fmt.Sprintf("Range: the file has %d bytes, the first is 0 and the last %d; ask for some of them, as in "+
+			"bytes=0-99, or for all, without a Range", w.size, w.size-1)
+	}
+	problem.New(status, "no-such-range", "The file does not have these bytes", detail).Write(w.ResponseWriter)
+}
+
+// Write implements io.Writer.
+func (w *ranged) Write(p []byte) (int, error) {
+	if w.refused {
+		return len(p), nil // the words in its place
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController find the connection.
+func (w *ranged) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Bytes returns a reader of content that is there.
 func Bytes(content []byte) node.BlobReader { return inMemory{bytes.NewReader(content)} }

@@ -76,11 +76,20 @@ func (l *Loop) fetch(ctx context.Context, site string, batch []*delivery) {
 	l.reached(site, r.away == nil)
 	r.giveUp()
 	r.tell()
+	l.forget(batch)
+}
+
+// forget lets go again what was dropped while it was fetched: it may have been pinned since, and begun.
+func (l *Loop) forget(batch []*delivery) {
+	l.mu.Lock()
 	for _, d := range batch {
-		if d.ctx.Err() != nil { // it was dropped, and may have been pinned since
+		if d.dropped {
 			l.cfg.Store.Unpin(l.pinOf(d))
+			l.left = append(l.left, d.begun...)
 		}
 	}
+	l.mu.Unlock()
+	l.clear()
 }
 
 // begin returns a delivery to be fetched, nil: what becomes of it is known already.

@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"encoding/binary"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -9,6 +11,30 @@ import (
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
+
+// forged has a site say that it has collected files of four bytes at these paths, which no honest one can.
+func forged(paths ...string) func(*testing.T, *rig) {
+	text := []byte("cloudshare files 1\n")
+	for _, p := range paths {
+		text = append(binary.AppendUvarint(text, uint64(len(p))), p...)
+		text = append(text, "\x02\x04evil"...) // its content stands here
+	}
+	text = append(text, 0)
+	return func(_ *testing.T, r *rig) {
+		r.peer("x").hold(text)
+		r.delivers("x", 1, 0, command.Output{
+			Manifest: files.HashOf(text), Size: int64(len(text)), Bytes: int64(4 * len(paths)),
+		})
+	}
+}
+
+// crowd returns one path more than a list may have.
+func crowd() (paths []string) {
+	for i := range files.MaxEntries + 1 {
+		paths = append(paths, fmt.Sprintf("out/%06d", i))
+	}
+	return paths
+}
 
 // TestHostileSites: whatever a site says it has collected, nothing is kept of what is not so, and the task runs again
 // or has failed, as its job says.
@@ -54,6 +80,18 @@ func TestHostileSites(t *testing.T) {
 			r.wanted[1] = Wanted{User: "ann", Outputs: jobspec.Outputs{Optional: []string{"out/*"}, MaxBytes: 50}}
 			r.delivers("x", 1, 0, command.Output{})
 		}, command.DeliveryOK, ""},
+		"a file that its job does not name": {
+			forged(".git/hooks/post-checkout", "out/000"), command.DeliveryLost,
+			`lists ".git/hooks/post-checkout", which no output of its job names`,
+		},
+		"a folder's file where its job names files": {forged("out/deep/x"), command.DeliveryLost, `lists "out/deep/x"`},
+		"a path that leads out":                     {forged("../etc/x"), command.DeliveryLost, "list of them is none"},
+		"a path that leads out of its folder":       {forged("out/../../x"), command.DeliveryLost, "list of them is none"},
+		"an absolute path":                          {forged("/etc/x"), command.DeliveryLost, "list of them is none"},
+		"one path twice":                            {forged("out/x", "out/x"), command.DeliveryLost, "list of them is none"},
+		"a path below a file":                       {forged("out/x", "out/x/y"), command.DeliveryLost, "list of them is none"},
+		"a line feed in a path":                     {forged("out/x\ny"), command.DeliveryLost, "list of them is none"},
+		"100,001 files":                             {forged(crowd()...), command.DeliveryLost, "100000 are the most"},
 		"a manifest of other bytes": {func(_ *testing.T, r *rig) {
 			d := r.left("x", 1, 0, "content")
 			r.peer("x").blobs[d.Output.Manifest] = make([]byte, d.Output.Size)

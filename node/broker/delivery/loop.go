@@ -83,8 +83,9 @@ type Loop struct {
 	mu    sync.Mutex
 	all   map[command.AttemptRef]*delivery
 	sites map[string]*site
-	full  bool // the disk or the quota had no room, and nothing was kept since
-	ended bool // Run waits for its goroutines: none begins
+	full  bool        // the disk or the quota had no room, and nothing was kept since
+	ended bool        // Run waits for its goroutines: none begins
+	left  []store.Ref // begun of deliveries that were dropped
 }
 
 // delivery is one task's outputs.
@@ -101,6 +102,9 @@ type delivery struct {
 	tries   int
 	strikes int    // how often its site sent something else
 	why     string // what it waits for, "" = nothing is known
+	// begun are the blobs of it that were fetched in pieces: what is there of one goes once it is dropped.
+	begun   []store.Ref
+	dropped bool
 }
 
 // New returns a loop, for Run.
@@ -118,6 +122,7 @@ func (l *Loop) Run(ctx context.Context) {
 	for seen := uint64(0); ; {
 		changed, whole, now := l.cfg.State.Since(seen)
 		l.take(ctx, changed, whole)
+		l.clear()
 		seen = now
 		if l.cfg.State.Await(ctx, seen) != nil {
 			return
@@ -163,8 +168,22 @@ func (l *Loop) add(ctx context.Context, of fsm.Delivery) {
 // drop ends a delivery. REQUIRES: l.mu held.
 func (l *Loop) drop(d *delivery) {
 	d.end()
+	d.dropped = true
+	l.left = append(l.left, d.begun...)
 	delete(l.all, d.AttemptRef)
 	l.cfg.Store.Unpin(l.pinOf(d))
+}
+
+// clear removes what came in part of deliveries that were dropped. One that is being fetched at the moment is held, and
+// goes when that ends.
+func (l *Loop) clear() {
+	l.mu.Lock()
+	left := l.left
+	l.left = nil
+	l.mu.Unlock()
+	if err := l.cfg.Store.Abandon(left...); err != nil {
+		l.cfg.Logger.Warn().Err(err).Msg("parts of outputs that nobody wants any more are left until their time is over")
+	}
 }
 
 // moved notes that something of a delivery has come.

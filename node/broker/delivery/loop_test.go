@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,6 +180,49 @@ func TestCancelledIsLeft(t *testing.T) {
 			t.Errorf("%d blobs are left of two, %v", r.files.Usage(store.Own).Blobs, err)
 		}
 	})
+}
+
+// TestCancelledLeavesNoPart: what came in part of outputs that nobody wants any more is gone at once, whether its site
+// is waited for or it is on its way; what a broker leaves when it ends stays for the next one.
+func TestCancelledLeavesNoPart(t *testing.T) {
+	parts := func(r *rig) int {
+		found, err := filepath.Glob(filepath.Join(r.dirs[0], "own", "*", "*", "*.part"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	for name, play := range map[string]func(*peer){
+		"its site is away":   func(p *peer) { p.breaks = 3 },
+		"it is on its way":   func(p *peer) { p.stops = 3 },
+		"nothing came of it": func(p *peer) { p.stops = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				p := r.peer("site-1")
+				play(p)
+				d := r.left("site-1", 1, 0, huge("x"))
+				r.start()
+				synctest.Wait()
+				if n := parts(r); n != 1 {
+					t.Fatalf("%d parts are there", n)
+				}
+				r.state.cancel(d.AttemptRef)
+				synctest.Wait()
+				if n := parts(r); n != 0 || len(r.told) > 0 {
+					t.Errorf("%d parts are left, %d are told", n, len(r.told))
+				}
+				r.peer("site-2").set(func(p *peer) { p.stops = 3 })
+				r.left("site-2", 1, 1, huge("y"))
+				synctest.Wait()
+				r.close()
+				if n := parts(r); n != 1 {
+					t.Errorf("%d parts are left when the broker has ended", n)
+				}
+				r.open()
+			})
+		})
+	}
 }
 
 // TestNoRoom: outputs are not lost for this site's disk, however long it has no room.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
@@ -186,13 +187,30 @@ func (r *round) pullPieces(w *want) error {
 		return err
 	}
 	defer p.Close()
+	r.setBegun(w, true)
 	blob := blobOf(w.f.delivery, w.what, w.blob)
 	to := transfer.Counted(p, func(n int) { r.moved(w.f.delivery, n) })
 	if err = r.cfg.Transfers.Pull(w.f.ctx, r.site, r.addr, r.entry, blob, to); err != nil {
 		return err
 	}
 	if err = p.Finish(); errors.Is(err, store.ErrWrongHash) {
-		return errOther
+		err = errOther
+	}
+	if err == nil {
+		r.setBegun(w, false)
 	}
 	return err
+}
+
+// setBegun notes whether a blob is there in part.
+func (r *round) setBegun(w *want, begun bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.Index(w.f.begun, w.ref())
+	switch {
+	case begun && i < 0:
+		w.f.begun = append(w.f.begun, w.ref())
+	case !begun && i >= 0:
+		w.f.begun = slices.Delete(w.f.begun, i, i+1)
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // finalError is what no repetition changes: the outputs are lost, or not what their job requires.
@@ -30,7 +31,7 @@ func (r *round) read(f *fetched) {
 		return
 	}
 	defer s.Close()
-	check, err := newCheck(f.Outputs.Paths)
+	check, err := newCheck(f.Outputs)
 	if err != nil {
 		f.err = final(err)
 		return
@@ -43,7 +44,9 @@ func (r *round) read(f *fetched) {
 		if f.err = err; err != nil {
 			return
 		}
-		check.see(&e)
+		if f.err = check.see(&e); f.err != nil {
+			return
+		}
 	}
 	f.err = f.judge(m.Sum(), check)
 }
@@ -76,30 +79,44 @@ func (f *fetched) judge(sum int64, c *check) error {
 
 // check sees the files of a manifest.
 type check struct {
-	globs []executor.Glob
-	seen  []bool // whether a file of the glob is there
+	globs []executor.Glob // those that are required, then the optional ones
+	seen  []bool          // whether a file of the required glob is there
 	blobs []files.Blob
 	known map[files.Hash]bool
 }
 
-func newCheck(required []string) (*check, error) {
-	c := &check{seen: make([]bool, len(required)), known: map[files.Hash]bool{}}
-	for _, text := range required {
-		g, err := executor.ParseGlob(text)
-		if err != nil {
-			return nil, err
+func newCheck(want jobspec.Outputs) (*check, error) {
+	c := &check{seen: make([]bool, len(want.Paths)), known: map[files.Hash]bool{}}
+	for _, list := range [][]string{want.Paths, want.Optional} {
+		for _, text := range list {
+			g, err := executor.ParseGlob(text)
+			if err != nil {
+				return nil, err
+			}
+			c.globs = append(c.globs, g)
 		}
-		c.globs = append(c.globs, g)
 	}
 	return c, nil
 }
 
-func (c *check) see(e *files.Entry) {
+// see takes a file, if its job names it: whoever fetches gets all that is kept, and a site that ran a task may not
+// choose what else stands beside it.
+func (c *check) see(e *files.Entry) error {
+	named := false
 	for i, g := range c.globs {
-		c.seen[i] = c.seen[i] || g.Match(e.Path)
+		if !g.Match(e.Path) {
+			continue
+		}
+		if named = true; i < len(c.seen) {
+			c.seen[i] = true
+		}
+	}
+	if !named {
+		return final(fmt.Errorf("it lists %.100q, which no output of its job names", e.Path))
 	}
 	if e.Inline == nil && !c.known[e.Hash] {
 		c.known[e.Hash] = true
 		c.blobs = append(c.blobs, e.Blob())
 	}
+	return nil
 }

@@ -306,6 +306,7 @@ type peer struct {
 	refuse map[files.Hash]transfer.Refusal
 	asked  map[files.Hash]int // by pieces
 	breaks int                // behind so many pieces it cannot be reached, 0 = never
+	stops  int                // behind so many pieces it hangs, 0 = never
 }
 
 func (p *peer) hold(b []byte) {
@@ -336,6 +337,10 @@ func (p *peer) give(ctx context.Context, b transfer.Blob, off, n int64) ([]byte,
 		if p.breaks--; p.breaks == 0 {
 			p.away = true
 		}
+	}
+	if p.stops > 0 {
+		p.stops--
+		p.hangs = p.stops == 0
 	}
 	p.asked[b.Hash]++
 	if why := p.refuse[b.Hash]; why != transfer.Granted {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -328,5 +329,92 @@ func TestClose(t *testing.T) {
 	r.Close()
 	if _, err := r.Import("alice", r.host.URL+"/other", files.Hash{}); !errors.Is(err, ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// TestNamesMeanNoPrivateAddress: whatever a name server says of a name that is allowed, before or after a redirection,
+// an address of this machine or its network is not asked.
+func TestNamesMeanNoPrivateAddress(t *testing.T) {
+	r := newRig(t, Config{Hosts: []string{"*.example.org", "*.example.org:8443"}}, func(w http.ResponseWriter, q *http.Request) {
+		http.Redirect(w, q, "https://inside.example.org/", http.StatusFound)
+	})
+	for name, addrs := range map[string][]string{
+		"loopback": {"127.0.0.1"}, "lan": {"10.1.2.3"}, "link": {"169.254.169.254"}, "six": {"::1"}, "mapped": {"::ffff:127.0.0.1"},
+		"both": {"192.168.0.1", "fd00::1"},
+	} {
+		lookUp(t, r.Imports, addrs...)
+		r.host.URL = "https://" + name + ".example.org"
+		if _, err := r.end("/", files.Hash{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "data.fetch_private") {
+			t.Errorf("%v: %v", addrs, err)
+		}
+	}
+	if len(r.asked) > 0 {
+		t.Error("the host was asked")
+	}
+	// A host that is asked leads to a name that means a private address.
+	tr := r.http.Transport.(*http.Transport)
+	checked := tr.DialContext
+	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if strings.HasPrefix(addr, "outside.") {
+			return (&net.Dialer{}).DialContext(ctx, network, r.host.Listener.Addr().String())
+		}
+		return checked(ctx, network, "127.0.0.1:443") // what the name means now
+	}
+	tr.TLSClientConfig.ServerName = "example.com" // that of the host's certificate
+	r.host.URL = "https://outside.example.org"
+	if _, err := r.end("/", files.Hash{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("behind a redirection: %v", err)
+	}
+	if len(r.asked) != 1 {
+		t.Errorf("the host was asked %d times", len(r.asked))
+	}
+}
+
+// lookUp has names mean addresses: as the dialer is told by a name server, one after the other.
+func lookUp(t *testing.T, m *Imports, addrs ...string) {
+	t.Helper()
+	plain := (&net.Dialer{Control: m.control}).DialContext
+	tr := m.http.Transport.(*http.Transport)
+	tr.DialContext = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+		_, port, _ := net.SplitHostPort(addr)
+		for _, a := range addrs {
+			if conn, err = plain(ctx, network, net.JoinHostPort(a, port)); err == nil {
+				break
+			}
+		}
+		return conn, err
+	}
+}
+
+// TestTrickleIsLeft: a host that goes on, and brings less than the least, is left as one that has stopped.
+func TestTrickleIsLeft(t *testing.T) {
+	r := newRig(t, Config{Private: true, Stall: 100 * time.Millisecond}, func(w http.ResponseWriter, q *http.Request) {
+		for q.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+			<-time.After(5 * time.Millisecond) // at most 20 KiB within the time
+		}
+	})
+	if s, err := r.end("/", files.Hash{}); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "too little came") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if len(r.store.have) > 0 {
+		t.Error("something is kept")
+	}
+}
+
+// TestUnknownAuthority: a host whose certificate nobody vouches for, or that is another's, is not believed.
+func TestUnknownAuthority(t *testing.T) {
+	r := newRig(t, Config{Private: true}, text("x"))
+	other := New(Config{Store: r.store, Private: true, Hosts: r.cfg.Hosts, Roots: x509.NewCertPool()})
+	defer other.Close()
+	if s, err := r.end("/", files.Hash{}); err != nil || !s.Done {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	r.Imports = other
+	if _, err := r.end("/x", files.Hash{}); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("%v", err)
 	}
 }

@@ -264,6 +264,40 @@ func TestIdlePartialGoes(t *testing.T) {
 	}
 }
 
+// Who fills a blob and does not want it any more has it gone at once, unless somebody else pins or fills it.
+func TestAbandonedPartialGoes(t *testing.T) {
+	r := testRig(t).withPieces(shortPiece)
+	whole := "whole"
+	r.put(own, whole)
+	before := r.Usage(Own).Bytes
+	p := r.begin(own, big())
+	r.write(p, big(), 1)
+	abandon := func(left int) {
+		t.Helper()
+		if err := r.Abandon(ref(own, big()), ref(own, whole), ref(own, "never there")); err != nil || len(r.names()) != left {
+			t.Errorf("%v, left %q", err, r.names())
+		}
+	}
+	abandon(3) // with its rows
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Pin("job", ref(own, big()))
+	abandon(3)
+	r.Unpin("job")
+	abandon(1)
+	if got := r.Usage(Own); got.Bytes != before || got.Blobs != 1 {
+		t.Errorf("%+v, had %d bytes", got, before)
+	}
+	p = r.begin(own, big())
+	if len(p.Missing()) < 2 {
+		t.Errorf("it begins with all but %v", p.Missing())
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A sync that failed leaves nobody with pieces that may not be there.
 func TestSyncFails(t *testing.T) {
 	r := testRig(t).withPieces(shortPiece)

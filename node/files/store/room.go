@@ -167,6 +167,22 @@ func (s *Store) Collect() (removed int, more bool, err error) {
 	return len(victims), more, s.discard(victims)
 }
 
+// Abandon removes partial blobs that nobody pins or fills: who filled them does not want them any more. Whole ones stay
+// for Limit.Keep.
+func (s *Store) Abandon(refs ...Ref) error {
+	var victims []*entry
+	s.mu.Lock()
+	for _, k := range refs {
+		e := s.entries[slot{k, true}]
+		if e != nil && e.holds == 0 && s.pins[k] == 0 && !s.closed {
+			s.evict(e)
+			victims = append(victims, e)
+		}
+	}
+	s.mu.Unlock()
+	return s.discard(victims)
+}
+
 // isDue reports whether the space's least recently used entry has to go. REQUIRES: s.mu held.
 func (s *Store) isDue(space Space, now time.Time) bool {
 	keep := s.limits[space].Keep

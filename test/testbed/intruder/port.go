@@ -18,10 +18,12 @@ type Port struct {
 	http *http.Server
 }
 
-// Listen opens one at a loopback port. answer is asked for what a question of kind join is answered, and web serves
-// what
-// brokers ask over HTTP; both may be called from any goroutine.
-func (i *Intruder) Listen(answer func(question map[string]any) any, web http.Handler) (*Port, error) {
+// Listen opens one at a loopback port. answer is asked for what a question of kind join is answered, web serves what
+// brokers ask over HTTP, and files the connections on which they ask for files, nil: none; all may be called from any
+// goroutine.
+func (i *Intruder) Listen(
+	answer func(question map[string]any) any, web http.Handler, files func(net.Conn, relay.Preamble),
+) (*Port, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -42,6 +44,9 @@ func (i *Intruder) Listen(answer func(question map[string]any) any, web http.Han
 			_ = Conn{Conn: conn}.Send(b) // who asks may have gone
 		}
 	})
+	if files != nil {
+		p.mux.Handle(relay.KindFiles, files)
+	}
 	asked := relay.NewHTTPListener(p.mux)
 	p.http = &http.Server{Handler: web, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = p.http.Serve(asked) }() // until Close

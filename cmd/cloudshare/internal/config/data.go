@@ -19,7 +19,8 @@ type DataConfig struct {
 
 	DeliverWait time.Duration `koanf:"deliver_wait" doc:"how long results of this site's tasks are waited for while the site that ran them is away; then they are lost, and the tasks run again; at least 1m"`
 	Hold        time.Duration `koanf:"hold" doc:"how long results of other sites' tasks are kept that nobody fetches, and how long those of own tasks wait for room; at least 1h"`
-	KeepResults time.Duration `koanf:"keep_results" doc:"how long results of this site's jobs are kept after the end of their job; at least 1h"`
+	KeepResults time.Duration `koanf:"keep_results" doc:"how long results of this site's jobs are kept after the end of their job; at least 1m"`
+	KeepUnnamed time.Duration `koanf:"keep_unnamed" doc:"how long files stay that no job names yet, or any more, since they were sent or asked for last: uploads, inputs of jobs that have ended, results that are kept no longer; at least 1m"`
 
 	FetchFrom    []string `koanf:"fetch_from" doc:"hosts from which this broker fetches inputs that jobs name by URL (https): HOST, HOST:PORT or *.DOMAIN; none = no URL is fetched"`
 	FetchPrivate bool     `koanf:"fetch_private" doc:"those hosts may have addresses that only this machine or its network reaches"`
@@ -27,16 +28,18 @@ type DataConfig struct {
 	Uplink string `koanf:"uplink" doc:"bytes a second that all other sites together get, such as 10Mi; 0 = no bound"`
 }
 
-// minHold is less than which no site that was away for a moment gets its results.
-const minHold = time.Hour
-
-// unnamedKeep is how long a blob stays that nobody has named yet: uploads, above all.
-const unnamedKeep = 24 * time.Hour
+const (
+	// minHold is less than which no site that was away for a moment gets its results.
+	minHold = time.Hour
+	// minKeep is less than which nobody would get his own results, or name what he has just sent.
+	minKeep = time.Minute
+)
 
 func defaultData() DataConfig {
 	return DataConfig{
 		Own: "100Gi", Cache: "20Gi", Outgoing: "20Gi", LendMax: "16Gi",
-		DeliverWait: time.Hour, Hold: 7 * 24 * time.Hour, KeepResults: 30 * 24 * time.Hour, Uplink: "0",
+		DeliverWait: time.Hour, Hold: 7 * 24 * time.Hour, KeepResults: 30 * 24 * time.Hour, KeepUnnamed: 24 * time.Hour,
+		Uplink: "0",
 	}
 }
 
@@ -61,8 +64,10 @@ func (c Config) checkData() error {
 		return cli.Usage("data.deliver_wait %s: must be at least 1m", c.Data.DeliverWait)
 	case c.Data.Hold < minHold:
 		return cli.Usage("data.hold %s: must be at least %s", c.Data.Hold, minHold)
-	case c.Data.KeepResults < minHold:
-		return cli.Usage("data.keep_results %s: must be at least %s", c.Data.KeepResults, minHold)
+	case c.Data.KeepResults < minKeep:
+		return cli.Usage("data.keep_results %s: must be at least %s", c.Data.KeepResults, minKeep)
+	case c.Data.KeepUnnamed < minKeep:
+		return cli.Usage("data.keep_unnamed %s: must be at least %s", c.Data.KeepUnnamed, minKeep)
 	}
 	return nil
 }
@@ -72,7 +77,7 @@ func (c Config) ForFiles() (o store.Options, some bool) {
 	o = store.Options{
 		Dir: filepath.Join(c.DataDir, "data"), Now: time.Now,
 		Limits: store.Limits{
-			Own:      store.Limit{Max: sizeOf(c.Data.Own), Keep: unnamedKeep},
+			Own:      store.Limit{Max: sizeOf(c.Data.Own), Keep: c.Data.KeepUnnamed},
 			Cache:    store.Limit{Max: sizeOf(c.Data.Cache)},
 			Outgoing: store.Limit{Max: sizeOf(c.Data.Outgoing), Keep: c.Data.Hold},
 		},

@@ -17,6 +17,7 @@ func TestDataIsChecked(t *testing.T) {
 		"data.deliver_wait": func(d *DataConfig) { d.DeliverWait = time.Second },
 		"data.hold":         func(d *DataConfig) { d.Hold = 0 },
 		"data.keep_results": func(d *DataConfig) { d.KeepResults = -time.Hour },
+		"data.keep_unnamed": func(d *DataConfig) { d.KeepUnnamed = time.Second },
 	} {
 		c := Default()
 		c.Site = "site-1"

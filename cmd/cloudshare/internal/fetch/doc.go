@@ -2,7 +2,8 @@
 // way. It asks a broker over HTTP, by a cli.Asker, and knows no command.
 //
 // Nothing outside the folder is written, whatever paths and links say (os.Root); what is there stays, unless it is to
-// be overwritten; each file's SHA-256 is checked before it has its name. So fetching again goes on where it ended.
+// be overwritten; each file's SHA-256 is checked before it has its name. So fetching again goes on where it ended. What
+// a fetch that was killed has left beside its files goes with the next one.
 package fetch
 
 import (

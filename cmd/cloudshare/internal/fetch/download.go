@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path"
 	"strconv"
 	"strings"
 
@@ -37,8 +35,16 @@ func (s *saving) hasBytes(name string, f *File) (bool, error) {
 
 // download fetches a file beside its place, and gives it its name once it is whole.
 func (s *saving) download(ctx context.Context, name string, f *File) error {
-	beside := path.Join(path.Dir(name), ".cloudshare-"+rand.Text())
-	err := s.again(ctx, func() error { return s.write(ctx, beside, f) })
+	mode := fs.FileMode(0o666) // of modes that travel there is but one bit
+	if f.Executable {
+		mode = 0o777
+	}
+	beside, lock, err := s.makeBeside(name, mode)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	err = s.again(ctx, func() error { return s.write(ctx, beside, f) })
 	if err == nil {
 		err = s.giveName(beside, name)
 	}
@@ -77,11 +83,7 @@ func (s *saving) giveName(beside, name string) error {
 
 // write writes a file of the broker's bytes, if they are what the list says.
 func (s *saving) write(ctx context.Context, beside string, f *File) (err error) {
-	mode := fs.FileMode(0o666) // of modes that travel there is but one bit
-	if f.Executable {
-		mode = 0o777
-	}
-	file, err := s.root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	file, err := s.root.OpenFile(beside, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return err
 	}

@@ -191,6 +191,68 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 }
 
+// TestKilledFetchLeavesNothing: what one that was killed has left goes with the next, in each folder that gets files;
+// what another one writes at the moment, and what only looks like it, stays.
+func TestKilledFetchLeavesNothing(t *testing.T) {
+	b, f := newBroker(t)
+	b.has(0, "a", "zero")
+	b.has(0, "deep/b", "one")
+	dir := t.TempDir()
+	if _, err := fetchAll(t, f, Plan{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string) *os.File {
+		t.Helper()
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		return file
+	}
+	left, written := besidePrefix+strings.Repeat("A", 26), besidePrefix+strings.Repeat("B", 26)
+	put(left)
+	put("deep/" + left)
+	if err := lockFile(put(written)); err != nil {
+		t.Fatal(err)
+	}
+	put(besidePrefix + "mine")
+	if err := os.Symlink("a", filepath.Join(dir, besidePrefix+strings.Repeat("C", 26))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := fetchAll(t, f, Plan{Dir: dir}); err != nil || got.Kept != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	want := []string{written + "=", besidePrefix + "mine=", "a=zero", "deep/b=one"}
+	if got := tree(t, dir); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, besidePrefix+strings.Repeat("C", 26))); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFetchesSideBySide: two into one folder do not take each other's files for leftovers.
+func TestFetchesSideBySide(t *testing.T) {
+	b, f := newBroker(t)
+	for i := range 60 {
+		b.has(0, fmt.Sprintf("d%d/f%d", i%3, i), strings.Repeat("x", i))
+	}
+	dir := t.TempDir()
+	var side sync.WaitGroup
+	for range 4 {
+		side.Go(func() {
+			if _, err := fetchAll(t, f, Plan{Dir: dir, Force: true}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	side.Wait()
+	if got := tree(t, dir); len(got) != 60 {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestNothingOutside: neither a path nor a link that is there leads out of the folder.
 func TestNothingOutside(t *testing.T) {
 	for _, path := range []string{"../x", "/etc/x", "a/../../x", "", "a\x00"} {

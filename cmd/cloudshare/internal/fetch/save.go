@@ -41,7 +41,8 @@ type saving struct {
 	mu      sync.Mutex
 	outcome Outcome
 	there   int
-	first   string // of those that are there
+	first   string          // of those that are there
+	cleaned map[string]bool // folders
 }
 
 // name is where a file goes, below the folder.
@@ -72,7 +73,7 @@ func (f *Fetcher) Save(ctx context.Context, list []File, p Plan) (Outcome, error
 	}
 	f.progress.Begin("fetching", sum)
 	defer f.progress.End()
-	s := saving{Fetcher: f, Plan: p, root: root}
+	s := saving{Fetcher: f, Plan: p, root: root, cleaned: map[string]bool{}}
 	err = cli.InParallel(ctx, len(list), parallel, func(ctx context.Context, i int) error {
 		return s.save(ctx, &list[i])
 	})
@@ -103,6 +104,7 @@ func (p *Plan) checkNames(list []File) error {
 // save fetches one file, unless it is there.
 func (s *saving) save(ctx context.Context, f *File) error {
 	name := s.name(f)
+	s.clean(path.Dir(name))
 	same, err := s.look(name, f)
 	switch {
 	case errors.Is(err, ErrThere):

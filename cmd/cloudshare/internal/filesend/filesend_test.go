@@ -233,6 +233,38 @@ func TestWrongHashIsAChange(t *testing.T) {
 	}
 }
 
+// TestEmptyDirectoriesAreTold: they do not travel, and who sends a directory hears which are left out.
+func TestEmptyDirectoriesAreTold(t *testing.T) {
+	for _, c := range []struct {
+		files map[string]string
+		dirs  []string
+		want  string
+	}{
+		{map[string]string{"d/a": "", "d/e/b": ""}, nil, ""},
+		{map[string]string{"d/a": ""}, []string{"d/e"}, "/d/e is not sent: an empty directory, and files alone travel"},
+		{nil, []string{"d"}, "/d is not sent: an empty directory, and files alone travel"},
+		{
+			map[string]string{"d/f/a": "", "d/z": ""}, []string{"d/b/c", "d/f/e", "d/zz"},
+			"/d/b/c and 2 others in /d are not sent: an empty directory, and files alone travel",
+		},
+	} {
+		_, s, seen := newBroker(t)
+		dir := write(t, c.files)
+		for _, name := range c.dirs {
+			if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, _, err := s.scan(Source{Local: dir + "/d"})
+		if err != nil || len(list) != len(c.files) {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if got := strings.ReplaceAll(strings.Join(seen.notes, "\n"), dir, ""); got != c.want {
+			t.Errorf("%v beside %v: %q, want %q", c.dirs, c.files, got, c.want)
+		}
+	}
+}
+
 // TestLinksAndOthers: a link that is named is followed; one in a directory is passed over, as what is no file is.
 func TestLinksAndOthers(t *testing.T) {
 	_, s, seen := newBroker(t)

@@ -56,16 +56,29 @@ func checkSize(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// scanDir returns the regular files below a directory. Links in it are passed over: what they lead to is elsewhere.
+// scanDir returns the regular files below a directory. Links in it are passed over, for what they lead to is elsewhere,
+// and so are empty directories, for which a manifest has no place.
 func (s *Sender) scanDir(dir string) (list []found, err error) {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, fmt.Errorf("send input: %w", err)
 	}
-	var skipped passed
+	var skipped, empty passed
+	bare := "" // the directory of which nothing was seen yet, that is the last name
+	leave := func(next string) {
+		if bare != "" && filepath.Dir(next) != bare {
+			empty.add(filepath.Join(dir, strings.TrimPrefix(bare, root)))
+		}
+		bare = ""
+	}
 	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return err
+		}
+		leave(name)
+		if d.IsDir() {
+			bare = name
+			return nil
 		}
 		rel, err := filepath.Rel(root, name)
 		if err != nil {
@@ -84,7 +97,9 @@ func (s *Sender) scanDir(dir string) (list []found, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("send input %s: %w", dir, err)
 	}
+	leave("")
 	skipped.tell(s.note, dir, "no regular file")
+	empty.tell(s.note, dir, "an empty directory, and files alone travel")
 	sortByPath(list)
 	return list, nil
 }

@@ -29,7 +29,7 @@ var forms = []string{"table", "json", "yaml"}
 // answer has another name; its short one stays.
 func fileFlags(a *cli.App, cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArray(flagInput, nil, "`FILE[:PATH]` for each task's work folder, or a directory (may be repeated)")
+	f.StringArray(flagInput, nil, "`FILE[:PATH]` for each task's work folder, or a directory, but for its empty ones (may be repeated)")
 	f.StringArray(flagInputEach, nil, "`PATTERN:PATH`: one of the files that match for each task, by name: it sets --count")
 	f.StringArray(flagInputURL, nil, "`URL:PATH`: an https file that the broker fetches (may be repeated)")
 	f.StringArray(flagOutput, nil, "`GLOB` of files that each task must leave, FOLDER/ for all in it (may be repeated)")

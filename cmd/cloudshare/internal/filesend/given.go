@@ -61,7 +61,7 @@ func ParseURL(text string) (from, path string, err error) {
 		from, path = text[:i], text[i+1:]
 	}
 	if strings.HasPrefix(text, files.ObjectScheme) {
-		if _, err := files.ParseObject(from); err != nil || path == "" {
+		if _, err = files.ParseObject(from); err != nil || path == "" {
 			return "", "", fmt.Errorf("%q: must be s3://BUCKET/KEY:PATH, as in s3://data/ref.fa:ref.fa", text)
 		}
 		return from, path, nil

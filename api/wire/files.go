@@ -18,7 +18,7 @@ type MissingBlobs struct {
 
 // ImportRequest asks for what stands behind a URL.
 type ImportRequest struct {
-	URL    string `json:"url" maxLength:"2048" doc:"https, of a host that the site's operator allows by data.fetch_from"`
+	URL    string `json:"url" maxLength:"2048" doc:"https, of a host that the site's operator allows by data.fetch_from, or s3://BUCKET/KEY of a bucket that is allowed there; the key stands as it is, without escapes"`
 	SHA256 string `json:"sha256" required:"false" doc:"what its bytes must have; left out: whatever comes"`
 }
 

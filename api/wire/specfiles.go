@@ -7,7 +7,7 @@ type SpecInput struct {
 	SHA256     string  `json:"sha256,omitempty" required:"false" doc:"a file that was uploaded, or what a URL's has"`
 	Manifest   string  `json:"manifest,omitempty" required:"false" doc:"a directory: the SHA-256 of its manifest"`
 	Each       string  `json:"each,omitempty" required:"false" doc:"a manifest, of whose files each task gets the one at the place of its index, from 0, as path; needs count or indices"`
-	URL        string  `json:"url,omitempty" required:"false" maxLength:"2048" example:"https://data.example.org/ref.fa" doc:"https only; fetched by the broker of the job's site"`
+	URL        string  `json:"url,omitempty" required:"false" maxLength:"2048" example:"https://data.example.org/ref.fa" doc:"https, or s3://BUCKET/KEY with the key as it is; fetched by the broker of the job's site from what its operator allows"`
 	Content    *string `json:"content,omitempty" required:"false" doc:"the file's text"`
 	Size       *int64  `json:"size,omitempty" required:"false" minimum:"0" doc:"bytes of what the hash names"`
 	Executable bool    `json:"executable,omitempty" required:"false" default:"false" doc:"of one file; a manifest says it of each of its own"`

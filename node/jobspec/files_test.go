@@ -24,6 +24,7 @@ const filesSpec = `{"command":["./run.sh"],"count":2,"inputs":[` +
 	`{"path":"in.txt","each":"` + twoHash + `"},` +
 	`{"path":"x","url":"https://a.example/x?y=1","sha256":"` + oneHash + `"},` +
 	`{"path":"y","url":"https://a.example/y"},` +
+	`{"path":"o","url":"s3://data/a b?c#%zz/ü"},` +
 	`{"path":"run.sh","content":"#!/bin/sh","executable":true}],` +
 	`"outputs":{"paths":["model/","out/*.csv"],"optional":["log"],"max":"1536Mi","when":"success"}}`
 
@@ -54,6 +55,7 @@ func TestParseFiles(t *testing.T) {
 		{Path: "in.txt", From: FromEach, Blob: files.Blob{Hash: two, Size: UnknownSize}},
 		{Path: "x", From: FromURL, URL: "https://a.example/x?y=1", Blob: files.Blob{Hash: one, Size: UnknownSize}},
 		{Path: "y", From: FromURL, URL: "https://a.example/y", Blob: files.Blob{Size: UnknownSize}},
+		{Path: "o", From: FromURL, URL: "s3://data/a b?c#%zz/ü", Blob: files.Blob{Size: UnknownSize}},
 		{Path: "run.sh", From: FromContent, Content: []byte("#!/bin/sh"), Blob: files.Blob{Size: 9}, Executable: true},
 	}
 	if !reflect.DeepEqual(got.Inputs, want) {
@@ -115,7 +117,11 @@ func TestParseFilesRefuses(t *testing.T) {
 		{`"inputs":[{"path":"a","manifest":"` + oneHash + `","executable":true}]`, "inputs.0.executable"},
 		{`"inputs":[{"path":"a",` + sum + `,"executable":1}]`, "inputs.0.executable"},
 		{`"inputs":[{"path":"a","url":"http://x/y"}]`, "inputs.0.url"},
-		{`"inputs":[{"path":"a","url":"s3://bucket/y"}]`, "inputs.0.url"},
+		{`"inputs":[{"path":"a","url":"s3://bucket"}]`, "inputs.0.url"},
+		{`"inputs":[{"path":"a","url":"s3://Bucket/y"}]`, "inputs.0.url"},
+		{`"inputs":[{"path":"a","url":"s3://u:p@bucket/y"}]`, "inputs.0.url"},
+		{`"inputs":[{"path":"a","url":"s3://bucket/y/../z"}]`, "inputs.0.url"},
+		{`"inputs":[{"path":"a","url":"s3://bucket/y\u202e"}]`, "inputs.0.url"},
 		{`"inputs":[{"path":"a","url":"https:///y"}]`, "inputs.0.url"},
 		{`"inputs":[{"path":"a","url":"https://u:p@x/y"}]`, "inputs.0.url"},
 		{`"inputs":[{"path":"a","url":"https://x/y#z"}]`, "inputs.0.url"},

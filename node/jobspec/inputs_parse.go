@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/node/files"
@@ -171,14 +172,25 @@ func checkURL(text string) string {
 	if len(text) > MaxURL || !printable(text) {
 		return fmt.Sprintf("must have at most %d bytes and no control or formatting characters", MaxURL)
 	}
+	if strings.HasPrefix(text, files.ObjectScheme) {
+		return checkObject(text)
+	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "https" || u.Hostname() == "":
-		return "must be a URL such as https://host/path: no other scheme is fetched"
+		return "must be a URL such as https://host/path or s3://bucket/key: no other scheme is fetched"
 	case u.User != nil:
 		return "must hold no name and password: every site that runs the job reads it"
 	case u.Fragment != "":
 		return "must have no #fragment: it names no file"
+	}
+	return ""
+}
+
+// checkObject says why a text is not the name of an object.
+func checkObject(text string) string {
+	if _, err := files.ParseObject(text); err != nil {
+		return err.Error()
 	}
 	return ""
 }

@@ -63,6 +63,8 @@ func TestChartRefuses(t *testing.T) {
 		founder + ",kube.enabled=false":                         "nothing could run",
 		founder + ",external.enabled=true":                      "external.enabled without network.advertise",
 		founder + ",persistence.size=10GB":                      "at '/persistence/size'",
+		founder + ",s3.secret=A_B":                              "at '/s3/secret'",
+		founder + ",s3.secretKey=x":                             "additional properties 'secretKey' not allowed",
 		founder + ",onStop=delete":                              "at '/onStop'",
 		founder + ",podDisruptionBudget.maxUnavailable=2":       "at '/podDisruptionBudget/maxUnavailable'",
 	} {
@@ -77,6 +79,23 @@ func TestChartLints(t *testing.T) {
 	out, err := helm(t, nil, "lint", chart, "--strict", "--kube-version", "1.34.0", "--set", founder)
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestS3KeysOfTheChart are files of a Secret: the ConfigMap names them only, beside what the operator says.
+func TestS3KeysOfTheChart(t *testing.T) {
+	out := rendered(t, "x", "y", "--set", founder+",s3.secret=store,config.data.s3.endpoint=https://s3.example.org,"+
+		"config.data.fetch_from={s3://data}")
+	for _, want := range []string{
+		"access_key: '@/run/cloudshare-s3/access-key'", "secret_key: '@/run/cloudshare-s3/secret-key'", "endpoint: https://s3.example.org", "- s3://data",
+		"{name: s3, mountPath: /run/cloudshare-s3, readOnly: true}", "secretName: store",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s is missing in\n%s", want, out)
+		}
+	}
+	if out = rendered(t, "x", "y", "--set", founder); strings.Contains(out, "s3") {
+		t.Errorf("without: %s", out)
 	}
 }
 

@@ -23,7 +23,7 @@ func (b *Blobs) registerImports() {
 	answers["202"] = b.API.Responses(http.StatusAccepted, wire.TypeJSON, b.API.Schema(wire.Importing{}))["202"]
 	b.API.Handle(huma.Operation{
 		OperationID: "import", Method: http.MethodPost, Path: "/v1/imports", Summary: "Have the broker fetch a file from a URL",
-		Description: "200: it is in the user's place; 202: it is on its way: send the same again to see how far it is. https alone, from hosts that the site's operator allows. A job whose inputs " +
+		Description: "200: it is in the user's place; 202: it is on its way: send the same again to see how far it is. By https, from hosts and (s3://) buckets that the site's operator allows. An object that changes while it is read is not taken. A job whose inputs " +
 			"name a URL begins its import, too, and is answered 503 import-under-way until that has ended.",
 		RequestBody: rest.Body(wire.TypeJSON, b.API.Schema(wire.ImportRequest{})),
 		Responses:   answers,

@@ -9,6 +9,16 @@ import (
 	"syscall"
 )
 
+// permit refuses what may not be asked for, with the reason.
+func (m *Imports) permit(text string) error {
+	if isObject(text) {
+		_, err := m.checkObject(text)
+		return err
+	}
+	_, err := m.check(text)
+	return err
+}
+
 // check returns the URL of a text if it may be asked, else ErrRefused with the reason.
 func (m *Imports) check(text string) (*url.URL, error) {
 	if len(text) > MaxURL {
@@ -24,7 +34,7 @@ func (m *Imports) check(text string) (*url.URL, error) {
 func (m *Imports) checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "https":
-		return refuse("its scheme is %.20q: only https is fetched", u.Scheme)
+		return refuse("its scheme is %.20q: only https and s3 are fetched", u.Scheme)
 	case u.User != nil:
 		return refuse("it names a user: credentials stay out of URLs, fetch it yourself and upload it")
 	case len(m.cfg.Hosts) == 0:

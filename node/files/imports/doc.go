@@ -1,6 +1,6 @@
 // Package imports fetches files of tasks that stand behind URLs into the site's store (step 1 of a job's way): from the
-// hosts that the configuration names, by https, and from no address that only this machine or its network reaches. It
-// knows neither HTTP requests to the broker nor jobs. Object stores' own protocols (s3://) are not built.
+// hosts and buckets that the configuration names, by https, and from no address that only this machine or its network
+// reaches. It knows neither HTTP requests to the broker nor jobs.
 //
 //	m := imports.New(imports.Config{Hosts: []string{"data.example.org"}, Store: s, ...})
 //	state, err := m.Import(user, "https://data.example.org/ref.fa", hash) // begins, or says how far it is
@@ -39,7 +39,10 @@ type Config struct {
 	Store Store
 	// Hosts may be asked: HOST, HOST:PORT, or *.DOMAIN for the names below one. None: nothing is fetched.
 	Hosts []string
-	// Private lets them have addresses that only this machine or its network reaches.
+	// Buckets are where objects may be fetched from (s3://BUCKET or s3://BUCKET/PREFIX), and S3 is where they are.
+	Buckets []files.Object
+	S3      S3
+	// Private lets hosts, and that of S3, have addresses that only this machine or its network reaches.
 	Private bool
 	// Proxy has requests go by the proxy that the environment names; its addresses are not checked then.
 	Proxy bool

@@ -10,11 +10,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/files"
 )
+
+// userAgent is what hosts are told of who asks.
+const userAgent = "cloudshare"
 
 // Reasons for which a fetch is ended.
 var (
@@ -49,37 +51,55 @@ func (m *Imports) newClient() *http.Client {
 func (m *Imports) fetch(ctx context.Context, user string, k key, f *fetch) (files.Blob, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	from, size, err := m.open(ctx, cancel, k)
+	if err != nil {
+		return files.Blob{}, m.explain(ctx, err)
+	}
+	defer from.Close()
+	if size > m.cfg.MaxBytes {
+		return files.Blob{}, refuse("it has %d bytes, more than the %d that a file may have", size, m.cfg.MaxBytes)
+	}
+	f.size.Store(size)
+	in := &checked{from: from, f: f, want: k.want, sum: sha256.New()}
+	defer m.watch(f, cancel)()
+	b, err := m.cfg.Store.Put(ctx, user, in, m.cfg.MaxBytes)
+	if in.err != nil {
+		err = in.err
+	}
+	return b, m.explain(ctx, err)
+}
+
+// explain returns an error, or that it comes of a fetch that was ended for too little that came.
+func (m *Imports) explain(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errStalled) {
+		return failed(fmt.Errorf("%w: less than %d bytes within %s", cause, leastBytes, m.cfg.Stall))
+	}
+	return err
+}
+
+// open asks for what a URL names; its size is -1 if that is not said.
+func (m *Imports) open(ctx context.Context, cancel context.CancelCauseFunc, k key) (io.ReadCloser, int64, error) {
+	if isObject(k.url) {
+		return m.openObject(ctx, cancel, k)
+	}
 	u, err := m.check(k.url)
 	if err != nil {
-		return files.Blob{}, err
+		return nil, 0, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return files.Blob{}, refuse("it is no URL")
+		return nil, 0, refuse("it is no URL")
 	}
-	req.Header.Set("User-Agent", "cloudshare")
+	req.Header.Set("User-Agent", userAgent)
 	res, err := m.http.Do(req)
 	if err != nil {
-		return files.Blob{}, failed(plain(err))
+		return nil, 0, failed(plain(err))
 	}
-	defer res.Body.Close()
-	switch {
-	case res.StatusCode != http.StatusOK:
-		return files.Blob{}, failed(fmt.Errorf("its host answered %d %s", res.StatusCode, http.StatusText(res.StatusCode)))
-	case res.ContentLength > m.cfg.MaxBytes:
-		return files.Blob{}, refuse("it has %d bytes, more than the %d that a file may have", res.ContentLength, m.cfg.MaxBytes)
+	if res.StatusCode != http.StatusOK {
+		res.Body.Close()
+		return nil, 0, failed(fmt.Errorf("its host answered %d %s", res.StatusCode, http.StatusText(res.StatusCode)))
 	}
-	f.size.Store(res.ContentLength)
-	in := &checked{from: res.Body, f: f, want: k.want, sum: sha256.New()}
-	defer m.watch(f, cancel)()
-	b, err := m.cfg.Store.Put(ctx, user, in, m.cfg.MaxBytes)
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errStalled) {
-		return b, failed(fmt.Errorf("%w: less than %d bytes within %s", cause, leastBytes, m.cfg.Stall))
-	}
-	if in.err != nil {
-		return b, in.err
-	}
-	return b, err
+	return res.Body, res.ContentLength, nil
 }
 
 // watch ends a fetch of which too little comes, until it is told that the fetch has ended.
@@ -126,20 +146,14 @@ func (c *checked) Read(p []byte) (int, error) {
 			return 0, c.err
 		}
 		return n, io.EOF
+	case errors.Is(err, ErrRefused), errors.Is(err, ErrFailed):
+		c.err = err
+		return n, c.err
 	case err != nil:
-		c.err = failed(fmt.Errorf("it broke off: %w", err))
+		c.err = failed(fmt.Errorf("it broke off: %w", plain(err)))
 		return n, c.err
 	}
 	return n, nil
-}
-
-// plain drops the URL that net/http puts before its errors: whoever asked knows it.
-func plain(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
 }
 
 // failed says of an error that asking again may help, unless it is a refusal.

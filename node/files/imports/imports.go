@@ -23,6 +23,7 @@ type State struct {
 type Imports struct {
 	cfg  Config
 	http *http.Client
+	s3   *objectServer // nil: none is configured
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -52,6 +53,7 @@ type fetch struct {
 func New(cfg Config) *Imports {
 	m := &Imports{cfg: cfg.withDefaults(), all: map[string]map[key]*fetch{}}
 	m.http = m.newClient()
+	m.s3 = m.newS3()
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
@@ -75,7 +77,7 @@ func (m *Imports) Import(user, url string, want files.Hash) (State, error) {
 			return State{Done: true, Blob: b, Received: b.Size, Size: b.Size}, nil
 		}
 	}
-	if _, err := m.check(url); err != nil {
+	if err := m.permit(url); err != nil {
 		return State{}, err
 	}
 	m.mu.Lock()

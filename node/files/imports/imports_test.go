@@ -138,7 +138,7 @@ func TestRefusedURLs(t *testing.T) {
 		"http://data.example.org/a":                               "only https",
 		"ftp://data.example.org/a":                                "only https",
 		"file:///etc/passwd":                                      "only https",
-		"s3://bucket/key":                                         "only https",
+		"s3://bucket/key":                                         "data.fetch_from",
 		"/etc/passwd":                                             "only https",
 		"https://u:p@data.example.org/a":                          "credentials",
 		"https://example.org/a":                                   "data.fetch_from",

@@ -22,8 +22,10 @@ type DataConfig struct {
 	KeepResults time.Duration `koanf:"keep_results" doc:"how long results of this site's jobs are kept after the end of their job; at least 1m"`
 	KeepUnnamed time.Duration `koanf:"keep_unnamed" doc:"how long files stay that no job names yet, or any more, since they were sent or asked for last: uploads, inputs of jobs that have ended, results that are kept no longer; at least 1m"`
 
-	FetchFrom    []string `koanf:"fetch_from" doc:"hosts from which this broker fetches inputs that jobs name by URL (https): HOST, HOST:PORT or *.DOMAIN; none = no URL is fetched"`
-	FetchPrivate bool     `koanf:"fetch_private" doc:"those hosts may have addresses that only this machine or its network reaches"`
+	FetchFrom    []string `koanf:"fetch_from" doc:"hosts from which this broker fetches inputs that jobs name by URL (https): HOST, HOST:PORT or *.DOMAIN; buckets and folders of them (s3, see data.s3): s3://BUCKET or s3://BUCKET/PREFIX; none = no URL is fetched"`
+	FetchPrivate bool     `koanf:"fetch_private" doc:"those hosts, and data.s3.endpoint, may have addresses that only this machine or its network reaches"`
+
+	S3 S3Config `koanf:"s3"`
 
 	Uplink string `koanf:"uplink" doc:"bytes a second that all other sites together get, such as 10Mi; 0 = no bound"`
 }
@@ -40,6 +42,7 @@ func defaultData() DataConfig {
 		Own: "100Gi", Cache: "20Gi", Outgoing: "20Gi", LendMax: "16Gi",
 		DeliverWait: time.Hour, Hold: 7 * 24 * time.Hour, KeepResults: 30 * 24 * time.Hour, KeepUnnamed: 24 * time.Hour,
 		Uplink: "0",
+		S3: S3Config{PathStyle: true},
 	}
 }
 
@@ -69,7 +72,7 @@ func (c Config) checkData() error {
 	case c.Data.KeepUnnamed < minKeep:
 		return cli.Usage("data.keep_unnamed %s: must be at least %s", c.Data.KeepUnnamed, minKeep)
 	}
-	return nil
+	return c.checkFetch()
 }
 
 // ForFiles returns what the store of files is told; false: no files travel with tasks here.

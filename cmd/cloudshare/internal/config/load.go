@@ -117,6 +117,9 @@ func LoadSettings(path string, flags *pflag.FlagSet, environ func() []string) (S
 	}
 	splitLists(reflect.ValueOf(&l.s.Config).Elem())
 	l.s.file = path
+	if err := l.s.checkCommandLine(); err != nil {
+		return l.s, err
+	}
 	return l.s, l.s.Config.Validate()
 }
 

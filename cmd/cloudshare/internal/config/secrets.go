@@ -17,8 +17,10 @@ func (c Config) secrets() []string {
 		"/etc/cloudshare", c.DataDir, c.file, c.ZKAuth, c.ZKTLSKey, c.HTTPTLSKey,
 		strings.TrimPrefix(c.Container.Engine, "unix://"), // whoever reaches it is root
 	}
-	if file, ok := strings.CutPrefix(c.Join, "@"); ok {
-		named = append(named, file)
+	for _, text := range []string{c.Join, c.Data.S3.AccessKey, c.Data.S3.SecretKey} {
+		if file, ok := strings.CutPrefix(text, "@"); ok {
+			named = append(named, file)
+		}
 	}
 	if c.Kube.Cluster != "" && c.Kube.Cluster != kube.InCluster {
 		named = append(named, c.Kube.Cluster)

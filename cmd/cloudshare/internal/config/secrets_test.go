@@ -29,10 +29,11 @@ func TestSecretsAreHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ZKAuth, c.ZKTLSKey, c.Join = "/etc/zk/auth", "/etc/zk/site.key", "@/etc/invitation"
+	c.Data.S3.AccessKey, c.Data.S3.SecretKey = "@/etc/s3/id", "@/etc/s3/secret"
 	c.Container.Engine, c.Kube.Cluster = "unix:///opt/docker.sock", kubeconfig
 	hidden := c.ForLocal().Sandbox.Hide
 	for _, want := range []string{
-		"/etc/cloudshare", "/opt/data", file, "/etc/zk/auth", "/etc/zk/site.key", "/etc/ssl/private/site.key", "/etc/invitation",
+		"/etc/cloudshare", "/opt/data", file, "/etc/zk/auth", "/etc/zk/site.key", "/etc/ssl/private/site.key", "/etc/invitation", "/etc/s3/id", "/etc/s3/secret",
 		"/opt/docker.sock", kubeconfig, filepath.Join(dir, "a.key"), "/opt/token",
 	} {
 		if !slices.Contains(hidden, want) {

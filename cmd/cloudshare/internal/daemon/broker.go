@@ -28,7 +28,6 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
-	"github.com/cloudshare/cloudshare/node/files/imports"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/files/uploads"
 	"github.com/cloudshare/cloudshare/node/identity"
@@ -197,8 +196,12 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	if p.uploads, err = openUploads(cfg); err != nil {
 		return err
 	}
+	fetched, err := cfg.ForImports()
+	if err != nil {
+		return err
+	}
 	server := api.New(api.Config{
-		Uploads: p.uploads, Imports: imports.Config{Hosts: cfg.Data.FetchFrom, Private: cfg.Data.FetchPrivate},
+		Uploads: p.uploads, Imports: fetched,
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens, Audit: p.records.audit,
 		Rates:      &rates,

@@ -341,6 +341,19 @@ func TestGiven(t *testing.T) {
 			t.Errorf("%q: %+v", bad, got)
 		}
 	}
+	for text, want := range map[string][2]string{
+		"s3://data/ref.fa:in/ref.fa": {"s3://data/ref.fa", "in/ref.fa"},
+		"s3://data/a:b c?#%zz/ü+:p":  {"s3://data/a:b c?#%zz/ü+", "p"},
+	} {
+		if from, path, err := ParseURL(text); err != nil || from != want[0] || path != want[1] {
+			t.Errorf("%s: %s, %s, %v", text, from, path, err)
+		}
+	}
+	for _, bad := range []string{"s3://data:p", "s3://data/:p", "s3://data/ref.fa", "s3://data/ref.fa:", "s3://Data/x:p", "s3://data/../x:p"} {
+		if from, path, err := ParseURL(bad); err == nil || !strings.Contains(err.Error(), "s3://BUCKET/KEY:PATH") {
+			t.Errorf("%s: %s, %s, %v", bad, from, path, err)
+		}
+	}
 	from, path, err := ParseURL("https://h:1/x?y=a:b:p")
 	if got := [2]string{from, path}; err != nil || !reflect.DeepEqual(got, [2]string{"https://h:1/x?y=a:b", "p"}) {
 		t.Errorf("%q, %v", got, err)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/node/files"
 )
 
 // Source is what an input is to be made of.
@@ -52,11 +54,17 @@ func ParseEach(text string) (Source, error) {
 	return Source{Local: text[:i], Path: text[i+1:], Each: true}, nil
 }
 
-// ParseURL reads URL:PATH.
+// ParseURL reads URL:PATH; the URL is https://… or s3://BUCKET/KEY, whose key may have any letters.
 func ParseURL(text string) (from, path string, err error) {
 	i := strings.LastIndexByte(text, ':')
 	if i > 0 {
 		from, path = text[:i], text[i+1:]
+	}
+	if strings.HasPrefix(text, files.ObjectScheme) {
+		if _, err = files.ParseObject(from); err != nil || path == "" {
+			return "", "", fmt.Errorf("%q: must be s3://BUCKET/KEY:PATH, as in s3://data/ref.fa:ref.fa", text)
+		}
+		return from, path, nil
 	}
 	u, err := url.Parse(from)
 	if err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "ftp" || u.Scheme == "s3") {
@@ -64,7 +72,7 @@ func ParseURL(text string) (from, path string, err error) {
 			"address, or fetch it here and send it by --input", text, u.Scheme)
 	}
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.Path == "" || path == "" {
-		return "", "", fmt.Errorf("%q: must be URL:PATH, as in https://data.example.org/ref.fa:ref.fa", text)
+		return "", "", fmt.Errorf("%q: must be URL:PATH, as in https://data.example.org/ref.fa:ref.fa or s3://data/ref.fa:ref.fa", text)
 	}
 	return from, path, nil
 }

@@ -31,7 +31,7 @@ func fileFlags(a *cli.App, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArray(flagInput, nil, "`FILE[:PATH]` for each task's work folder, or a directory, but for its empty ones (may be repeated)")
 	f.StringArray(flagInputEach, nil, "`PATTERN:PATH`: one of the files that match for each task, by name: it sets --count")
-	f.StringArray(flagInputURL, nil, "`URL:PATH`: an https file that the broker fetches (may be repeated)")
+	f.StringArray(flagInputURL, nil, "`URL:PATH`: a file that the broker fetches, https://… or s3://BUCKET/KEY (may be repeated)")
 	f.StringArray(flagOutput, nil, "`GLOB` of files that each task must leave, FOLDER/ for all in it (may be repeated)")
 	f.StringArray(flagOptional, nil, "`GLOB` of files that are kept if they are there (may be repeated)")
 	f.String("output-max", jobspec.FormatBytes(jobspec.DefaultOutputBytes), "how much the files of one task may take")

@@ -26,16 +26,9 @@ func evenLayout(sites int, rtt time.Duration) layout {
 	return layout{name: fmt.Sprintf("%d ms", rtt.Milliseconds()), places: netlab.EvenRoundTrips(sites, rtt)}
 }
 
-// mixLayout has all sites but two within 10 ms; one of those is at 80 ms of every other
-// one, the last at 150 ms.
+// mixLayout has the sites in different places, the leader at one of them.
 func mixLayout(sites int, name string, lead int) layout {
-	places := netlab.EvenRoundTrips(sites, 10*time.Millisecond)
-	for at, rtt := range map[int]time.Duration{sites - 2: 80 * time.Millisecond, sites - 1: 150 * time.Millisecond} {
-		for other := range at {
-			places[other][at], places[at][other] = rtt, rtt
-		}
-	}
-	return layout{name: name, places: places, lead: lead}
+	return layout{name: name, places: netlab.MixedRoundTrips(sites), lead: lead}
 }
 
 // settle returns the place of each site: the leader's is given, the others have the rest in

@@ -161,6 +161,18 @@ func EvenRoundTrips(n int, rtt time.Duration) RoundTrips {
 	return out
 }
 
+// MixedRoundTrips are of sites in different places: all within 10 ms, but for the last one but one at 80 ms of every
+// other one, and the last one at 150 ms.
+func MixedRoundTrips(n int) RoundTrips {
+	out := EvenRoundTrips(n, 10*time.Millisecond)
+	for at, rtt := range map[int]time.Duration{n - 2: 80 * time.Millisecond, n - 1: 150 * time.Millisecond} {
+		for other := range max(at, 0) {
+			out[other][at], out[at][other] = rtt, rtt
+		}
+	}
+	return out
+}
+
 // Between returns the round trip of two hosts, which count from 1; 0 for others.
 func (r RoundTrips) Between(a, b int) time.Duration {
 	a, b = min(a, b), max(a, b)

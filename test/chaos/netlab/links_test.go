@@ -71,6 +71,15 @@ func TestRoundTrips(t *testing.T) {
 	if r.Between(1, 3) != time.Minute || r.Between(3, 1) != time.Minute || r.Between(2, 3) != time.Second {
 		t.Errorf("round trips %v", r)
 	}
+	mix := MixedRoundTrips(5)
+	for pair, want := range map[[2]int]time.Duration{{1, 3}: 10, {2, 4}: 80, {5, 1}: 150, {4, 5}: 150} {
+		if got := mix.Between(pair[0], pair[1]); got != want*time.Millisecond {
+			t.Errorf("mix: %v are %s apart, want %d ms", pair, got, want)
+		}
+	}
+	if few := MixedRoundTrips(1); few.Between(1, 1) != 0 {
+		t.Errorf("a mix of one: %v", few)
+	}
 	for _, pair := range [][2]int{{1, 1}, {0, 1}, {3, 4}} {
 		if got := r.Between(pair[0], pair[1]); got != 0 {
 			t.Errorf("%v: %s", pair, got)

@@ -66,7 +66,7 @@ var sections = []section{
 	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
 	{name: "pauses", run: measurePauses, group: "losses", limit: 7 * time.Minute},
 	{name: "kept", run: measureKept, group: "losses", limit: 3 * time.Minute},
-	{name: "far-submissions", run: measureFarSubmissions, group: "wan", limit: 5 * time.Minute},
+	{name: "far-submissions", run: measureFarSubmissions, group: "wan", limit: 6 * time.Minute},
 	{name: "far-starts", run: measureFarStarts, group: "wan", limit: 4 * time.Minute},
 	{name: "far-arrays", run: measureFarArrays, group: "wan", limit: 4 * time.Minute},
 	{name: "far-leader", run: measureFarLeader, group: "wan", limit: 6 * time.Minute},

@@ -140,7 +140,7 @@ func measureFarNoise(ctx context.Context, env environment, t *table) error {
 		if err != nil {
 			return err
 		}
-		lost, window := 0, pick(env, time.Minute, 3*time.Second)
+		lost, window := 0, pick(env, time.Minute, time.Second)
 		var took sample
 		for began := time.Now(); time.Since(began) < window; {
 			a := submitNowhere(ctx, sc.follower)

@@ -69,7 +69,8 @@ func Open(cfg Config) (*Gossip, error) {
 	g.logAdapter = &logAdapter{log: cfg.Logger, limit: g.limit, suspect: g.table.suspected}
 	g.logAdapter.unheard.now, g.logAdapter.unheard.told = time.Now, func() string { return g.trans.advertise.String() }
 	g.delegate = &delegate{
-		table: g.table, federation: cfg.Federation, known: cfg.Known, conflict: g.warnConflict, left: make(chan struct{}, 1),
+		table: g.table, federation: cfg.Federation, known: cfg.Known, conflict: g.warnConflict,
+		left: make(chan struct{}, 1),
 	}
 	g.delegate.mine.Store(&meta{Meta: cfg.Meta, federation: cfg.Federation, incarnation: cfg.Incarnation})
 	var err error
@@ -261,7 +262,8 @@ func (g *Gossip) depart() {
 		return nil
 	}, func(_, others bool) bool { return !others })
 	// memberlist must not be shut down before it has begun to leave.
-	err := g.untilSent(func() error { return g.list.Leave(g.t.spread) }, func(self, others bool) bool { return !self && !others })
+	err := g.untilSent(func() error { return g.list.Leave(g.t.spread) },
+		func(self, others bool) bool { return !self && !others })
 	if err != nil {
 		g.leave = fmt.Errorf("leave gossip: not all were told: %w", err)
 	}

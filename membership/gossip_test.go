@@ -146,8 +146,8 @@ func TestCloseAndLeave(t *testing.T) {
 	c.awaitState("b", Left)
 }
 
-// Sites that stop at once: when the others have left, memberlist sends nothing to anybody, and a leave under way waited for
-// as long as news may take, twice.
+// Sites that stop at once: when the others have left, memberlist sends nothing to anybody, and a leave under way waited
+// for as long as news may take, twice.
 func TestLastToLeaveWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	const spread = 10 * time.Second

@@ -34,7 +34,8 @@ func (t *table) writeJSON(w io.Writer) error {
 	}{Machine: t.machine, Figures: []jsonFigure{}}
 	for _, f := range t.figures {
 		j := jsonFigure{
-			Name: f.name, Limit: f.limit, Unit: f.unit, Aim: f.aim.String(), Verdict: f.verdict(), Peers: f.peers, Note: f.note,
+			Name: f.name, Limit: f.limit, Unit: f.unit, Aim: f.aim.String(), Verdict: f.verdict(),
+			Peers: f.peers, Note: f.note,
 		}
 		if !math.IsNaN(f.measured) {
 			j.Measured = &f.measured

@@ -27,7 +27,7 @@ const (
 // farLease is the WAN profile's, or in a quick run the LAN profile's.
 func farLease(env environment) time.Duration { return pick(env, 30*time.Second, 6*time.Second) }
 
-// layouts of the rows that are measured at each.
+// farLayouts are those of the rows that are measured at each.
 func farLayouts(env environment) []layout {
 	n := farCount(env)
 	if env.quick {
@@ -115,6 +115,7 @@ func eachScene(ctx context.Context, env environment, t *table, layouts []layout,
 	return nil
 }
 
+// openScene lays the links of one layout.
 func openScene(ctx context.Context, env environment, t *table, l layout) (*scene, error) {
 	f, err := env.farSites(ctx)
 	if err != nil {
@@ -124,18 +125,21 @@ func openScene(ctx context.Context, env environment, t *table, l layout) (*scene
 	if err != nil {
 		return nil, err
 	}
-	sc := &scene{layout: l, farSites: f, env: env, t: t, leader: leader, follower: others[0], executor: others[1], paths: p}
+	sc := &scene{
+		layout: l, farSites: f, env: env, t: t, leader: leader, follower: others[0], executor: others[1], paths: p,
+	}
 	if l.name == mixNear {
 		sc.far = others[len(others)-1]
 	}
 	return sc, nil
 }
 
-// least are the limits of what a site asks for.
+// submitted is the least that an acknowledgement at a site takes.
 func (sc *scene) submitted(at *testbed.Site) time.Duration {
 	return sc.paths.submitted(sc.number(at), sc.number(sc.leader))
 }
 
+// started is the least until a task of one site begins at another.
 func (sc *scene) started(owner, executor *testbed.Site) time.Duration {
 	return sc.paths.started(sc.number(owner), sc.number(sc.leader), sc.number(executor))
 }

@@ -15,7 +15,8 @@ const farAskEvery = 20 * time.Millisecond
 func measureFarLeader(ctx context.Context, env environment, t *table) error {
 	layouts := []layout{evenLayout(farCount(env), 20*time.Millisecond)}
 	if !env.quick {
-		layouts = append(layouts, evenLayout(farCount(env), 100*time.Millisecond), evenLayout(farCount(env), 200*time.Millisecond))
+		layouts = append(layouts, evenLayout(farCount(env), 100*time.Millisecond),
+			evenLayout(farCount(env), 200*time.Millisecond))
 	}
 	return eachScene(ctx, env, t, layouts, func(ctx context.Context, sc *scene) error { return sc.loseLeaders(ctx) })
 }
@@ -50,11 +51,11 @@ func (sc *scene) loseLeader(ctx context.Context, all *outage) error {
 			all.count(a)
 		}
 	}()
-	if err := pause(ctx, askAround); err != nil {
+	if err = pause(ctx, askAround); err != nil {
 		return err
 	}
 	killed := time.Now()
-	if err := lead.Kill(); err != nil {
+	if err = lead.Kill(); err != nil {
 		return err
 	}
 	gap, err := asks.firstCommit(ctx, killed, time.Now(), all)

@@ -55,8 +55,10 @@ func openFarSites(ctx context.Context, env environment, sites, cores int, profil
 		name := "site-" + strconv.Itoa(i+1)
 		s := &farSite{host: h, Site: &testbed.Site{
 			Name: name, Dir: filepath.Join(env.dir, "far", name), TokenPath: filepath.Join(env.dir, "far", name, "data", "token"),
-			URL:  &url.URL{Scheme: "http", Host: h.Addr + ":7700"},
-			HTTP: &http.Client{Timeout: answerLimit, Transport: &http.Transport{DialContext: h.Dial, MaxIdleConnsPerHost: 512}},
+			URL: &url.URL{Scheme: "http", Host: h.Addr + ":7700"},
+			HTTP: &http.Client{
+				Timeout: answerLimit, Transport: &http.Transport{DialContext: h.Dial, MaxIdleConnsPerHost: 512},
+			},
 			Dial: h.Dial,
 		}}
 		f.list, f.Sites = append(f.list, s), append(f.Sites, s.Site)

@@ -80,7 +80,9 @@ func (o options) parts() ([]part, error) {
 		}
 		return written(list), nil
 	default:
-		size := plan.Size{Sites: o.sites, Length: o.length, Disks: o.disks, Slow: o.slow, Hostile: o.hostile, Far: o.far}
+		size := plan.Size{
+			Sites: o.sites, Length: o.length, Disks: o.disks, Slow: o.slow, Hostile: o.hostile, Far: o.far,
+		}
 		return []part{drawn(o.seed, size)}, nil
 	}
 }

@@ -7,10 +7,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// When all members stop at once, one of them leads until its end. Nobody is left to take the leadership, and no majority
-// to commit what is in flight: it must wait for neither. So the leadership is offered only to a voter that says that it
-// would have it, and without one entries in flight get a moment only.
+// When all members stop at once, one of them leads until its end. Nobody is left to take the leadership, and no
+// majority to commit what is in flight: it must wait for neither. So the leadership is offered only to a voter that
+// says that it would have it, and without one entries in flight get a moment only.
 
+// shutDown gives the leadership away, and ends what runs.
 func (l *Log) shutDown() error {
 	drain := l.t.drain
 	if !l.handOver() {
@@ -36,8 +37,9 @@ func (l *Log) handOver() bool {
 		l.log.Debug().Msg("no other voter would lead: the leadership is not handed over")
 		return false
 	}
+	transfer := func() raft.Future { return l.raft.LeadershipTransferToServer(to.id, to.addr) }
 	select {
-	case err := <-l.leadership.given.begin(func() raft.Future { return l.raft.LeadershipTransferToServer(to.id, to.addr) }):
+	case err := <-l.leadership.given.begin(transfer):
 		if err != nil {
 			l.log.Debug().Err(err).Str("to", string(to.id)).Msg("the leadership was not handed over")
 		}
@@ -47,8 +49,8 @@ func (l *Log) handOver() bool {
 	}
 }
 
-// firstToLead asks all voters that have what is committed, then the others, each at the same time, and returns the first
-// one that would lead.
+// firstToLead asks all voters that have what is committed, then the others, each at the same time, and returns the
+// first one that would lead.
 func (l *Log) firstToLead(ctx context.Context) (first voterDisk, ok bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,6 +68,7 @@ func (l *Log) firstToLead(ctx context.Context) (first voterDisk, ok bool) {
 	return first, ok
 }
 
+// firstOf asks voters at the same time.
 func (l *Log) firstOf(ctx context.Context, voters []voterDisk) (voterDisk, bool) {
 	answers := make(chan *voterDisk, len(voters))
 	for _, v := range voters {

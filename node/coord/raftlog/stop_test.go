@@ -14,10 +14,9 @@ import (
 func TestStopWaitsForNoQuorumThatStops(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	t2 := *c.time
 	// Raft notices late, and entries in flight may take long.
-	t2.heartbeat, t2.election, t2.lease, t2.drain, t2.unheard = 3*time.Second, 3*time.Second, 3*time.Second, time.Minute, time.Millisecond
-	c.time = &t2
+	c.time.heartbeat, c.time.election, c.time.lease = 3*time.Second, 3*time.Second, 3*time.Second
+	c.time.drain, c.time.unheard = time.Minute, time.Millisecond
 	for _, site := range []string{"a", "b", "c"} {
 		c.Open(t, site, coordtest.NewMachine())
 	}

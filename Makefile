@@ -290,16 +290,28 @@ SEED  ?= 0
 bench-losses: build bin/slowfs ## measure what killed and paused brokers and a slow disk cost (about nine minutes; the disk as root)
 	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench-losses.txt -only losses
 
+# Hosts and links of a network in this process: root. WAN= other sections, such as WAN=far-leader.
+WAN       ?= wan
+WAN_SHORT := far-submissions,far-starts,far-arrays,far-leader,far-noise
+
+.PHONY: bench-wan
+bench-wan: need-root build ## measure sites far apart beside round trips of the same links (root; some ten minutes, 28 at most)
+	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench-wan.txt -only $(WAN)
+
+.PHONY: bench-wan-short
+bench-wan-short: need-root build ## show within half a minute that bench-wan works: three sites, 0 and 20 ms (root)
+	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -quick -only $(WAN_SHORT)
+
 .PHONY: bench-zk
 bench-zk: need-zookeeper build ## measure ZooKeeper beside Raft and beside bare creates (about two minutes)
 	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench-zk.txt -only backends
 
 .PHONY: chaos
-chaos: need-root build ## break a federation for ten minutes and check it (root; SEED=n repeats a run)
+chaos: need-root build ## break a federation for twelve minutes and check it (root; SEED=n repeats a run)
 	@$(CHAOS) -binary bin/cloudshare -suite long -seed $(SEED)
 
 .PHONY: chaos-short
-chaos-short: need-root build ## the same for three minutes, always alike (root)
+chaos-short: need-root build ## the same for four minutes, always alike (root)
 	@$(CHAOS) -binary bin/cloudshare -suite short -seed 1
 
 .PHONY: chaos-zk
@@ -362,7 +374,7 @@ bin/slowfs: $(wildcard test/slowfs/*.go) test/slowfs/go.mod
 
 .PHONY: clean
 clean: ## remove what was built or measured
-	@rm -rf bin bench.txt bench-losses.txt coverage.out
+	@rm -rf bin bench.txt bench-losses.txt bench-wan.txt coverage.out
 
 # Prerequisites, each with its remedy.
 

@@ -18,6 +18,7 @@ type delegate struct {
 	federation [16]byte
 	known      func(site string) bool // nil: every site is
 	conflict   func(site string, a, b netip.AddrPort)
+	left       chan struct{} // capacity 1: a member died or left, this one included
 }
 
 var (
@@ -98,7 +99,13 @@ func (d *delegate) NotifyUpdate(n *memberlist.Node) {
 
 // NotifyLeave implements memberlist.EventDelegate: the node is dead, or it has
 // left; which of them its metadata said before.
-func (d *delegate) NotifyLeave(n *memberlist.Node) { d.table.gone(n.Name) }
+func (d *delegate) NotifyLeave(n *memberlist.Node) {
+	d.table.gone(n.Name)
+	select {
+	case d.left <- struct{}{}:
+	default:
+	}
+}
 
 // NotifyConflict implements memberlist.ConflictDelegate.
 func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {

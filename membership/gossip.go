@@ -68,7 +68,10 @@ func Open(cfg Config) (*Gossip, error) {
 	g.table = newTable(cfg.Site, time.Now)
 	g.logAdapter = &logAdapter{log: cfg.Logger, limit: g.limit, suspect: g.table.suspected}
 	g.logAdapter.unheard.now, g.logAdapter.unheard.told = time.Now, func() string { return g.trans.advertise.String() }
-	g.delegate = &delegate{table: g.table, federation: cfg.Federation, known: cfg.Known, conflict: g.warnConflict}
+	g.delegate = &delegate{
+		table: g.table, federation: cfg.Federation, known: cfg.Known, conflict: g.warnConflict,
+		left: make(chan struct{}, 1),
+	}
 	g.delegate.mine.Store(&meta{Meta: cfg.Meta, federation: cfg.Federation, incarnation: cfg.Incarnation})
 	var err error
 	if g.keys, err = newKeys(cfg.secret(), cfg.Generation, g.t.keyDelay, time.Now); err != nil {
@@ -254,15 +257,46 @@ func (g *Gossip) depart() {
 	if !g.hasBegun() { // nobody knows of this site
 		return
 	}
-	g.sendMeta()
-	if err := g.list.Leave(g.t.spread); err != nil {
+	_ = g.untilSent(func() error { // it has no error
+		g.sendMeta()
+		return nil
+	}, func(_, others bool) bool { return !others })
+	// memberlist must not be shut down before it has begun to leave.
+	err := g.untilSent(func() error { return g.list.Leave(g.t.spread) },
+		func(self, others bool) bool { return !self && !others })
+	if err != nil {
 		g.leave = fmt.Errorf("leave gossip: not all were told: %w", err)
 	}
 }
 
+// untilSent sends news of ours until it is sent, or unheard says of who is there that nobody will hear it. memberlist
+// looks for others only before it waits, and sends nothing to those that have left: the last of sites that stop at once
+// would wait for all of the time that news may take.
+func (g *Gossip) untilSent(send func() error, unheard func(self, others bool) bool) error {
+	sent := make(chan error, 1)
+	go func() { sent <- send() }()
+	for !unheard(g.present()) {
+		select {
+		case err := <-sent:
+			return err
+		case <-g.delegate.left:
+		}
+	}
+	return nil
+}
+
+// present reports whether this site, and any other one, has neither died nor left.
+func (g *Gossip) present() (self, others bool) {
+	for _, n := range g.list.Members() {
+		self, others = self || n.Name == g.cfg.Site, others || n.Name != g.cfg.Site
+	}
+	return self, others
+}
+
 // Close stops; without Leave, the others will find this site dead. A leave
 // under way ends first, within seconds. Close waits for all goroutines but
-// memberlist's last probe, which ends by itself within a few probe intervals.
+// memberlist's last probe, which ends by itself within a few probe intervals,
+// and its wait to send what nobody is left to hear, which ends within the time that news may take.
 // It may be called again.
 func (g *Gossip) Close() error {
 	g.closeOnce.Do(func() {

@@ -146,6 +146,37 @@ func TestCloseAndLeave(t *testing.T) {
 	c.awaitState("b", Left)
 }
 
+// Sites that stop at once: when the others have left, memberlist sends nothing to anybody, and a leave under way waited
+// for as long as news may take, twice.
+func TestLastToLeaveWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	const spread = 10 * time.Second
+	// It tells nobody anything by itself: its news is still unsent when the others have left.
+	last := open(t, "last", func(cfg *Config) { cfg.timing.gossip, cfg.timing.spread = time.Minute, spread })
+	var others []*node
+	for _, site := range []string{"b", "c"} {
+		n := open(t, site, nil, last)
+		last.awaitState(site, Alive)
+		n.awaitState("last", Alive)
+		others = append(others, n)
+	}
+	left := make(chan error, 1)
+	go func() { left <- errors.Join(last.Leave(t.Context()), last.Close()) }()
+	for _, n := range others {
+		if err := errors.Join(n.Leave(t.Context()), n.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-left:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(spread / 2):
+		t.Fatal("it waits though nobody is left to hear it")
+	}
+}
+
 // The figure that the LAN profile promises, and what the machine stood still meanwhile; the test log has the measured
 // one.
 func TestDeathIsSeenSoonOnLAN(t *testing.T) {

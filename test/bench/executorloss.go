@@ -64,7 +64,7 @@ func killExecutor(ctx context.Context, fed *testbed.Federation, stamp string, ma
 	}
 	at := func(n int) *testbed.Site { return others[(i+n)%len(others)] }
 	victim, spare, owner := at(0), at(1), at(2)
-	jobs, err := placeForeign(ctx, owner, victim, spare, stamp, marks)
+	jobs, err := placeForeign(ctx, owner, victim, spare, coresPerSite, stamp, marks)
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func killExecutor(ctx context.Context, fed *testbed.Federation, stamp string, ma
 }
 
 // placeForeign has a task of each kind run at the victim, with room for both at
-// the spare site. It returns what each job does about a loss.
-func placeForeign(ctx context.Context, owner, victim, spare *testbed.Site, stamp string,
+// the spare site, which has so many cores. It returns what each job does about a loss.
+func placeForeign(ctx context.Context, owner, victim, spare *testbed.Site, cores int, stamp string,
 	marks *starts,
 ) (map[string]string, error) {
-	held, err := occupy(ctx, spare, coresPerSite)
+	held, err := occupy(ctx, spare, cores)
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func untilEnded(ctx context.Context, s *testbed.Site, submit func() (ids []strin
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	stands, ends := make(chan struct{}), make(chan event, shortTasks)
-	transport := &http.Transport{DisableCompression: true}
+	transport := &http.Transport{DisableCompression: true, DialContext: s.Dial}
 	defer transport.CloseIdleConnections()
 	go func() {
 		err := follow(ctx, transport, s, "kind=job.ended", func() { close(stands) }, func(e event) bool {

@@ -32,10 +32,9 @@ func dialLane(
 ) (*lane, error) {
 	header := http.Header{"Content-Type": {contentType}, "Content-Length": {strconv.Itoa(len(body))}}
 	authorize(header)
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", s.URL.Host)
+	conn, err := s.Connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", s.Name, err)
+		return nil, err
 	}
 	var head bytes.Buffer
 	head.WriteString("POST /v1/jobs HTTP/1.1\r\nHost: " + s.URL.Host + "\r\n")

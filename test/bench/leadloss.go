@@ -82,7 +82,7 @@ func killLead(ctx context.Context, fed *testbed.Federation, all *outage) error {
 	if err != nil {
 		return err
 	}
-	asks := openStream(ctx, others)
+	asks := openStream(ctx, others, askEvery)
 	defer func() {
 		for a := range asks.stop() {
 			all.count(a)
@@ -125,15 +125,15 @@ type stream struct {
 	answers chan ask           // closed when all have been answered
 }
 
-// openStream submits to the sites in turn.
-func openStream(ctx context.Context, sites []*testbed.Site) *stream {
+// openStream submits to the sites in turn, every so often, at most each askEvery.
+func openStream(ctx context.Context, sites []*testbed.Site, every time.Duration) *stream {
 	going, end := context.WithCancel(ctx)
 	s := &stream{end: end, answers: make(chan ask, openAsks)}
 	go func() {
 		var open sync.WaitGroup
 		defer close(s.answers)
 		defer open.Wait()
-		tick := time.NewTicker(askEvery)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for n := 0; ; n++ {
 			select {

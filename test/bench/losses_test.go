@@ -50,7 +50,7 @@ func TestStreamDoesNotWaitForAnswers(t *testing.T) {
 		arrived <- struct{}{}
 		<-answer
 		w.Write([]byte(`{"id":"a.1","durability":"federation"}`))
-	})})
+	})}, askEvery)
 	for range 3 {
 		<-arrived
 	}

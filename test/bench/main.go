@@ -6,7 +6,7 @@
 // asked for, what the loss of a broker costs. It drives real broker processes over HTTP (all steps of a job's way) and
 // imports nothing of the broker.
 //
-// Usage: go run ./test/bench -binary bin/cloudshare [-beside OTHER] [-out FILE] [-only NAME,…] [-quick]
+// Usage: go run ./test/bench -binary bin/cloudshare [-beside OTHER] [-out FILE] [-only NAME,…] [-quick] [-o json]
 //
 // -beside has another build of the program, such as an earlier commit's, take turns in sections users and builds.
 // -quick shows within about a minute that everything works: shorter windows,
@@ -66,6 +66,12 @@ var sections = []section{
 	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
 	{name: "pauses", run: measurePauses, group: "losses", limit: 7 * time.Minute},
 	{name: "kept", run: measureKept, group: "losses", limit: 3 * time.Minute},
+	{name: "far-submissions", run: measureFarSubmissions, group: "wan", limit: 6 * time.Minute},
+	{name: "far-starts", run: measureFarStarts, group: "wan", limit: 4 * time.Minute},
+	{name: "far-arrays", run: measureFarArrays, group: "wan", limit: 4 * time.Minute},
+	{name: "far-leader", run: measureFarLeader, group: "wan", limit: 6 * time.Minute},
+	{name: "far-site", run: measureFarSite, group: "wan", limit: 5 * time.Minute},
+	{name: "far-noise", run: measureFarNoise, group: "wan", limit: 3 * time.Minute},
 	{name: "builds", run: measureBuilds, group: "builds", limit: 20 * time.Minute},
 }
 
@@ -81,6 +87,7 @@ type environment struct {
 	// coordination of federations that are started; empty means raft. zk and zkAuth
 	// say where a tree is.
 	coordination, zk, zkAuth string
+	far                      *farShared // what sections of far sites share
 }
 
 // pick returns the value for this kind of run.
@@ -94,29 +101,33 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
+	form := flag.String("o", "table", "print a `form`: table or json")
 	beside := flag.String("beside", "", "another cloudshare `file`, such as an earlier commit's, that takes turns in sections users and builds")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, files, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, files, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside; wan, or some of it: far-submissions, far-starts, far-arrays, far-leader, far-site, far-noise")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := bench(ctx, *binary, *beside, *out, *only, *quick); err != nil {
+	if err := bench(ctx, *binary, *beside, *out, *only, *form, *quick); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(ctx context.Context, binary, beside, out, only string, quick bool) error {
+func bench(ctx context.Context, binary, beside, out, only, form string, quick bool) error {
 	chosen, err := choose(only)
 	if err != nil {
 		return err
+	}
+	if form != "table" && form != "json" {
+		return fmt.Errorf("-o %q: must be table or json", form)
 	}
 	dir, err := os.MkdirTemp("", "cloudshare-bench-")
 	if err != nil {
 		return fmt.Errorf("make scratch folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	env := environment{dir: dir, notes: os.Stderr, quick: quick, stamp: filepath.Join(dir, "stamp")}
+	env := environment{dir: dir, notes: os.Stderr, quick: quick, far: &farShared{}, stamp: filepath.Join(dir, "stamp")}
 	if env.binary, err = filepath.Abs(binary); err != nil {
 		return fmt.Errorf("find binary: %w", err)
 	}
@@ -142,7 +153,12 @@ func bench(ctx context.Context, binary, beside, out, only string, quick bool) er
 		}
 		fmt.Fprintf(env.notes, "%s: %.0f s, load %s before, %s after\n", s.name, time.Since(began).Seconds(), before, load())
 	}
-	t.write(os.Stdout)
+	failed = append(failed, env.far.end(t))
+	if form == "json" {
+		failed = append(failed, t.writeJSON(os.Stdout))
+	} else {
+		t.write(os.Stdout)
+	}
 	if out != "" {
 		failed = append(failed, save(out, t))
 	}

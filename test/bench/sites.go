@@ -54,6 +54,11 @@ const wholeLimit = 45 * time.Second
 func awaitWhole(ctx context.Context, fed *testbed.Federation) error {
 	ctx, cancel := context.WithTimeout(ctx, wholeLimit)
 	defer cancel()
+	return awaitWholeUntil(ctx, fed)
+}
+
+// awaitWholeUntil waits for as long as ctx lasts.
+func awaitWholeUntil(ctx context.Context, fed *testbed.Federation) error {
 	return testbed.Await(ctx, "a whole federation", func() error {
 		var lead string
 		for _, s := range fed.Sites {

@@ -49,8 +49,11 @@ type start struct {
 }
 
 // next waits for one process.
-func (s *starts) next(ctx context.Context) (start, error) {
-	deadline := time.Now().Add(startLimit)
+func (s *starts) next(ctx context.Context) (start, error) { return s.nextWithin(ctx, startLimit) }
+
+// nextWithin waits for so long.
+func (s *starts) nextWithin(ctx context.Context, limit time.Duration) (start, error) {
+	deadline := time.Now().Add(limit)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}

@@ -25,6 +25,7 @@ type figure struct {
 type aim struct {
 	atLeast  float64 // of measured
 	below    float64 // of measured
+	atMost   float64 // of measured
 	none     bool    // measured is to be 0
 	minRatio float64 // of measured / limit
 	maxRatio float64
@@ -38,6 +39,7 @@ func (f figure) verdict() string {
 	case math.IsNaN(f.measured),
 		f.aim.atLeast > 0 && f.measured < f.aim.atLeast,
 		f.aim.below > 0 && f.measured >= f.aim.below,
+		f.aim.atMost > 0 && f.measured > f.aim.atMost,
 		f.aim.none && f.measured != 0,
 		f.aim.minRatio > 0 && !(f.ratio() >= f.aim.minRatio),
 		f.aim.maxRatio > 0 && !(f.ratio() <= f.aim.maxRatio):
@@ -60,6 +62,8 @@ func (a aim) String() string {
 		return "≥ " + number(a.atLeast)
 	case a.below > 0:
 		return "< " + number(a.below)
+	case a.atMost > 0:
+		return "≤ " + number(a.atMost)
 	case a.none:
 		return "0"
 	case a.minRatio > 0:

@@ -23,6 +23,13 @@ func countTo(ctx context.Context, n, calls int, do func(client int) (int, error)
 }
 
 func countWhile(ctx context.Context, n int, more func() bool, do func(client int) (int, error)) (float64, error) {
+	return countWhileEach(ctx, n, func(int) bool { return more() }, do)
+}
+
+// countWhileEach asks for each client whether it goes on.
+func countWhileEach(
+	ctx context.Context, n int, more func(client int) bool, do func(client int) (int, error),
+) (float64, error) {
 	var (
 		units atomic.Int64
 		wg    sync.WaitGroup
@@ -32,7 +39,7 @@ func countWhile(ctx context.Context, n int, more func() bool, do func(client int
 	began := time.Now()
 	for c := range n {
 		wg.Go(func() {
-			for ctx.Err() == nil && more() {
+			for ctx.Err() == nil && more(c) {
 				k, err := do(c)
 				if err != nil {
 					mu.Lock()

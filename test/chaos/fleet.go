@@ -51,6 +51,8 @@ type fleetOptions struct {
 	disks         bool     // each site's data are on a disk that can lose power
 	slow          bool     // each site's disk can be made slow
 	slowfs        string   // the program for that
+	far           bool     // the sites are in different places once the federation is whole; see far.go
+	seed          uint64   // of what the links between them lose and hold up
 	lines         []string // more lines of every broker's configuration
 	env           []string // more of every broker's environment
 }

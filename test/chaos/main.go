@@ -36,6 +36,7 @@ type options struct {
 	disks        bool
 	slow         bool
 	hostile      bool
+	far          bool
 	dir          string
 	binary       string
 	scenario     string
@@ -54,10 +55,11 @@ func main() {
 	flag.BoolVar(&o.disks, "disks", true, "give every site of a drawn run a disk that loses what was not synced")
 	flag.BoolVar(&o.slow, "slow", false, "let disks of a drawn run become slow; needs /dev/fuse")
 	flag.BoolVar(&o.hostile, "hostile", false, "let one site of a drawn run turn against the others")
+	flag.BoolVar(&o.far, "far", false, "put the sites of a drawn run in different places: three within 10 ms, one at 80 ms, one at 150 ms")
 	flag.StringVar(&o.dir, "dir", os.TempDir(), "make the folder of the run here")
 	flag.StringVar(&o.binary, "binary", "", "test this cloudshare binary instead of building one")
 	flag.StringVar(&o.scenario, "scenario", "", "play these scenarios, separated by commas; all = every one")
-	flag.StringVar(&o.suite, "suite", "", "play a suite: short (3 minutes) or long (10 minutes)")
+	flag.StringVar(&o.suite, "suite", "", "play a suite: short (4 minutes), long (12 minutes) or far (one run of short: sites in different places)")
 	flag.BoolVar(&o.mutations, "mutations", false, "switch off one safeguard after the other, or those of -scenario: its scenario must fail")
 	flag.StringVar(&o.mutate, "mutate", "", "play without these safeguards, separated by commas; needs a binary built with -tags mutate")
 	flag.BoolVar(&o.keep, "keep", false, "keep logs and marks also when nothing was found")

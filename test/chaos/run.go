@@ -58,7 +58,11 @@ func newRun(ctx context.Context, opts fleetOptions, marker string, out io.Writer
 	if r.fleet, err = newFleet(ctx, opts, r.ended); err != nil {
 		return nil, err
 	}
-	if err := r.fleet.start(ctx); err != nil {
+	err = r.fleet.start(ctx)
+	if err == nil && opts.far {
+		err = r.fleet.moveApart(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, r.fleet.stop())
 	}
 	r.began = time.Now()

@@ -52,17 +52,24 @@ func (o options) parts() ([]part, error) {
 		if o.coordination == "raft" {
 			names = append(names, "typo", "forged-term")
 		}
-		return slices.Concat(written(pick(names...)), []part{
+		parts := slices.Concat(written(pick(names...)), []part{
 			drawn(o.seed, plan.Size{Sites: 3, Length: 15 * time.Second, Disks: true}),
 			drawn(o.seed, plan.Size{Sites: 5, Length: 25 * time.Second, Disks: true}),
-		}), nil
+		})
+		if o.coordination == "raft" {
+			parts = append(parts, drawn(o.seed, plan.Size{Sites: 5, Length: 15 * time.Second, Far: true}))
+		}
+		return parts, nil
+	case o.suite == "far":
+		return []part{drawn(o.seed, plan.Size{Sites: 5, Length: 15 * time.Second, Far: true})}, nil
 	case o.suite == "long":
 		return slices.Concat(written(sound()), []part{
 			drawn(o.seed, plan.Size{Sites: 3, Length: 2 * time.Minute, Disks: true, Slow: haveFuse()}),
 			drawn(o.seed, plan.Size{Sites: 5, Length: 3 * time.Minute, Disks: true, Slow: haveFuse(), Hostile: true}),
+			drawn(o.seed, plan.Size{Sites: 5, Length: 2 * time.Minute, Disks: true, Far: true}),
 		}), nil
 	case o.suite != "":
-		return nil, fmt.Errorf("suite %q: must be short or long", o.suite)
+		return nil, fmt.Errorf("suite %q: must be short, long or far", o.suite)
 	case o.scenario == "all":
 		return written(sound()), nil
 	case o.scenario != "":
@@ -73,7 +80,9 @@ func (o options) parts() ([]part, error) {
 		}
 		return written(list), nil
 	default:
-		size := plan.Size{Sites: o.sites, Length: o.length, Disks: o.disks, Slow: o.slow, Hostile: o.hostile}
+		size := plan.Size{
+			Sites: o.sites, Length: o.length, Disks: o.disks, Slow: o.slow, Hostile: o.hostile, Far: o.far,
+		}
 		return []part{drawn(o.seed, size)}, nil
 	}
 }
@@ -103,10 +112,14 @@ func written(list []scenario) []part {
 
 func drawn(seed uint64, size plan.Size) part {
 	name := fmt.Sprintf("seed %d, %d sites, %s", seed, size.Sites, size.Length)
+	if size.Far {
+		name += ", far apart"
+	}
 	play := func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
 		opts := fleetOptions{
 			binary: s.binary, dir: dir, env: s.env(), sites: size.Sites, cores: 2, disks: size.Disks,
 			zk: s.zk, slow: size.Slow, slowfs: s.slowfs,
+			far: size.Far, seed: seed,
 		}
 		if size.Hostile {
 			opts.hostile = size.Sites // the founder leads at first

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,6 +26,21 @@ type Site struct {
 	Read func(path string) ([]byte, error)
 	// HTTP asks the site; nil means a client that all sites share.
 	HTTP *http.Client
+	// Dial connects to the site, from where it can be reached; nil means from where this process runs.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Connect opens a connection to the site's API.
+func (s *Site) Connect(ctx context.Context) (net.Conn, error) {
+	dial := s.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, "tcp", s.URL.Host)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", s.Name, err)
+	}
+	return conn, nil
 }
 
 // Token returns the token of the site's operator.

@@ -103,6 +103,7 @@ type timing struct {
 	backoff, maxBackoff        time.Duration // between attempts of a proposal
 	handshake                  time.Duration // first bytes of a connection
 	drain                      time.Duration // Close waits so long for raft's futures
+	unheard                    time.Duration // and so long if no voter took the leadership over
 	stall, hang                time.Duration // a write under way: the leadership is handed over, the member fails
 	slow                       time.Duration // the leader's disk is much slower than a voter's: it is handed over
 	turn                       time.Duration // a leader leads so long, and hands over then
@@ -135,7 +136,8 @@ func timingOf(p Profile) timing {
 		tick: time.Second, epochCheck: 5 * time.Second, stable: 3 * time.Second, replace: 10 * time.Second,
 		promote: 500 * time.Millisecond,
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
-		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second,
+		handshake: 3 * time.Second, drain: 3 * time.Second, unheard: 100 * time.Millisecond,
+		stall: 3 * time.Second, hang: 15 * time.Second,
 		slow: 4 * time.Second, turn: time.Hour, slots: 4, gather: 256, rest: 2 * time.Millisecond,
 		bundles: 4, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
@@ -149,6 +151,7 @@ func timingOf(p Profile) timing {
 		t.slow = 10 * time.Second
 		t.bundles = 16
 		t.stall, t.hang, t.rest = 8*time.Second, 30*time.Second, 0 // calls gather for a round trip anyway
+		t.unheard = time.Second                                    // some round trips
 		t.handshake, t.drain, t.slots, t.gather, t.maxAppend = 10*time.Second, 8*time.Second, 16, 1, 512
 	}
 	return t

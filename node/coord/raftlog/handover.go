@@ -229,7 +229,7 @@ func (ld *leadership) asksToLead(ctx context.Context, v voterDisk, why reason) b
 // describeSelf answers a leader that looks for voters, or for another leader.
 func (l *Log) describeSelf() joinReply {
 	return joinReply{
-		Code: joinOK, Resting: l.Resting(), Unfit: l.UnfitWhy() != "",
+		Code: joinOK, Resting: l.Resting() || l.stopping.Load(), Unfit: l.UnfitWhy() != "",
 		Slow: !l.leadership.handed[reasonDisk].Due(time.Now()),
 	}
 }

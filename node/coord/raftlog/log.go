@@ -52,6 +52,8 @@ type Log struct {
 
 	reloading sync.Mutex // raft's configuration is being changed
 
+	stopping atomic.Bool // Close has begun: it does not want to lead
+
 	poke   chan struct{} // something in the status may have changed
 	caught atomic.Bool
 }
@@ -116,9 +118,10 @@ func (l *Log) fail(err error) {
 	}
 }
 
-// Close implements coord.Log. It gives up waiting for a disk that hangs: then
+// Close implements coord.Log; stop.go has what it does. It gives up waiting for a disk that hangs: then
 // only the end of the process frees the directory.
 func (l *Log) Close() error {
+	l.stopping.Store(true)
 	l.Shut(l.shutDown)
 	look := time.NewTicker(l.t.stall / 4)
 	defer look.Stop()
@@ -131,31 +134,5 @@ func (l *Log) Close() error {
 				return fmt.Errorf("close log: %s: %w for %v: end the process", what, ErrStalled, took.Round(time.Second))
 			}
 		}
-	}
-}
-
-func (l *Log) shutDown() error {
-	l.handOver()
-	l.Stop(l.t.drain, func() {
-		l.halt()
-		l.trans.Wait()
-	})
-	return l.release()
-}
-
-// handOver gives the leadership away before leaving, so that the others need no
-// timeout to notice.
-func (l *Log) handOver() {
-	if l.raft.State() != raft.Leader || len(l.Status().Voters) < 2 || l.Ctx.Err() != nil {
-		return
-	}
-	wait := time.NewTimer(l.t.election + l.t.enqueue)
-	defer wait.Stop()
-	select {
-	case err := <-l.leadership.given.begin(l.raft.LeadershipTransfer):
-		if err != nil {
-			l.log.Debug().Err(err).Msg("the leadership was not handed over")
-		}
-	case <-wait.C:
 	}
 }

@@ -126,6 +126,11 @@ func (h *Host) Dial(ctx context.Context, network, address string) (conn net.Conn
 	return conn, err
 }
 
+// receive has a packet arrive.
+func (h *Host) receive(packet []byte) {
+	_, _ = h.tun.Write(packet) // a network may lose packets
+}
+
 func (h *Host) close() (err error) {
 	h.once.Do(func() {
 		close(h.tasks)

@@ -1,12 +1,14 @@
 // Package netlab is a network of hosts on this machine whose links can be cut,
-// in one direction, in both, or for one port.
+// in one direction, in both, or for one port, and can be long: with a delay, jitter,
+// loss and a bandwidth for each direction between two hosts, drawn from a seed.
 //
 // Every host is a network and a mount namespace of its own, held by a thread of
 // this process and by the processes started in it: when those are gone, so is
 // the host, and nothing can be left behind. Its only link is a tun device, and
 // the switch between the hosts is a goroutine here, which drops what the cuts
-// name. So no bridge, no packet filter and no tool is needed, only the right to
-// make namespaces (root) and /dev/net/tun.
+// name and holds the rest for as long as its link takes. So no bridge, no packet
+// filter, no queueing discipline and no tool is needed, only the right to make
+// namespaces (root) and /dev/net/tun.
 package netlab
 
 import (
@@ -14,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 )
 
 // subnet of all hosts; host n is subnet.n.
@@ -28,6 +31,7 @@ var ErrNotRoot = errors.New("making network namespaces needs root: run it with s
 // Lab is a set of hosts and the switch between them.
 type Lab struct {
 	Cuts
+	Links
 
 	Hosts []*Host // host n is Hosts[n-1]
 	ports sync.WaitGroup
@@ -41,7 +45,7 @@ func New(n int) (*Lab, error) {
 	if n < 1 || n > maxHosts {
 		return nil, fmt.Errorf("make lab: %d hosts, must be 1 to %d", n, maxHosts)
 	}
-	l := &Lab{}
+	l := &Lab{Links: Links{began: time.Now(), shut: make(chan struct{})}}
 	for i := range n {
 		h, err := newHost(i + 1)
 		if err != nil {
@@ -67,7 +71,7 @@ func (l *Lab) forward(h *Host) {
 		if !ok || l.drops(p) {
 			continue
 		}
-		_, _ = l.Hosts[p.to-1].tun.Write(buf[:n]) // a network may lose packets
+		l.carry(way{p.from, p.to}, buf[:n], l.Hosts[p.to-1].receive)
 	}
 }
 
@@ -79,5 +83,6 @@ func (l *Lab) Close() error {
 		errs = append(errs, h.close())
 	}
 	l.ports.Wait()
+	l.close()
 	return errors.Join(errs...)
 }

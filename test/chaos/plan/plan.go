@@ -18,6 +18,8 @@ type Size struct {
 	Slow   bool          // the sites' disks can become slow
 	// Hostile says that one site turns against the others now and then.
 	Hostile bool
+	// Far says that the sites are far apart. What is drawn does not depend on it.
+	Far bool
 }
 
 // Plan of a run, each list in order of time.

@@ -42,7 +42,7 @@ func defaultData() DataConfig {
 		Own: "100Gi", Cache: "20Gi", Outgoing: "20Gi", LendMax: "16Gi",
 		DeliverWait: time.Hour, Hold: 7 * 24 * time.Hour, KeepResults: 30 * 24 * time.Hour, KeepUnnamed: 24 * time.Hour,
 		Uplink: "0",
-		S3: S3Config{PathStyle: true},
+		S3:     S3Config{PathStyle: true},
 	}
 }
 

@@ -353,12 +353,13 @@ func TestNamesMeanNoPrivateAddress(t *testing.T) {
 	}
 	// A host that is asked leads to a name that means a private address.
 	tr := r.http.Transport.(*http.Transport)
+	lookUp(t, r.Imports, "127.0.0.1") // what the name means now
 	checked := tr.DialContext
 	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if strings.HasPrefix(addr, "outside.") {
 			return (&net.Dialer{}).DialContext(ctx, network, r.host.Listener.Addr().String())
 		}
-		return checked(ctx, network, "127.0.0.1:443") // what the name means now
+		return checked(ctx, network, addr)
 	}
 	tr.TLSClientConfig.ServerName = "example.com" // that of the host's certificate
 	r.host.URL = "https://outside.example.org"

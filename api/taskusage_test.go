@@ -41,7 +41,8 @@ func TestTasksSayWhatTheyUsed(t *testing.T) {
 // TestUsageThatAnotherBrokerTells: it is read as it was told, and what nobody can have used is cut.
 func TestUsageThatAnotherBrokerTells(t *testing.T) {
 	for _, m := range []command.Measured{
-		{}, {OutBytes: 9},
+		{},
+		{OutBytes: 9},
 		{PeakBytes: 1, UserMs: 2, SystemMs: 3, InBytes: 4, OutBytes: 5, Source: command.MeasuredRusage},
 	} {
 		if got := measuredOf(form.AttemptUsage(&m)); got != m {

@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -9,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/broker/stageout"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
@@ -137,8 +141,15 @@ func TestOfferedRoom(t *testing.T) {
 		want int64
 		news bool
 	}{
-		{16, 20, 16, false}, {1, 1, 1, true}, {16, 9, 1, false}, {1, 1, 1, false}, {256, 1, 1, false},
-		{16, 8, 1, false}, {256, 1, 16, true}, {0, 1, 0, true}, {0, 5, 0, false},
+		{16, 20, 16, false},
+		{1, 1, 1, true},
+		{16, 9, 1, false},
+		{1, 1, 1, false},
+		{256, 1, 1, false},
+		{16, 8, 1, false},
+		{256, 1, 16, true},
+		{0, 1, 0, true},
+		{0, 5, 0, false},
 	} {
 		news := false
 		for range c.n {
@@ -202,4 +213,50 @@ func TestHomeResultWaitsForRoom(t *testing.T) {
 	if list, _, err := s.Results(t.Context(), job, 0, 9); err != nil || len(list) != 1 || list[0].Attempt != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
+}
+
+// TestFailuresDoNotGoInVain: what failed tasks left stays when a task comes that would have no room without it, either;
+// and no more of it goes than a task lacks.
+func TestFailuresDoNotGoInVain(t *testing.T) {
+	s := startSites(t, 1)[0]
+	s.stop(t)
+	s.filesDir, s.handler = t.TempDir(), s.handler.reopen()
+	s.start(t)
+	room := s.Broker.files.room
+	quota := s.files.Usage(store.Outgoing).Max
+	keep := func(job string, exit int, size int64) {
+		t.Helper()
+		id := executor.ID{Job: job, Attempt: 1, Token: 1}
+		file := oneFile{name: job, size: size}
+		out, err := room.leftovers.Collect(t.Context(), file, stageout.Order{
+			ID: id, Outputs: executor.Outputs{Paths: []string{"y"}, When: executor.WhenAlways},
+			Result: executor.Result{Started: time.Now(), ExitCode: exit},
+		})
+		if err != nil || out.Output.IsZero() {
+			t.Fatalf("%+v, %v", out, err)
+		}
+	}
+	keep("site-2.1", 1, 1<<20)
+	keep("site-3.1", 1, 1<<20)
+	spare := room.leftovers.Spare()
+	id := func(task uint32) executor.ID { return executor.ID{Job: "site-2.9", Task: task, Attempt: 1, Token: 1} }
+	s.files.KeepBytes("out/another", store.Outgoing, quota/2)
+	err := room.reserveOutgoing(id(1), quota-(1<<20))
+	if !errors.Is(err, store.ErrFull) || room.leftovers.Spare() != spare {
+		t.Errorf("%v: of %d bytes that failed tasks left %d are there", err, spare, room.leftovers.Spare())
+	}
+	if err := room.reserveOutgoing(id(2), quota-quota/2-(1<<20)-(1<<16)); err != nil || room.leftovers.Spare() == 0 {
+		t.Errorf("%v: of %d bytes that failed tasks left %d are there", err, spare, room.leftovers.Spare())
+	}
+}
+
+// oneFile is a handler's side of one file.
+type oneFile struct {
+	name string
+	size int64
+}
+
+func (f oneFile) Collect(_ context.Context, _ executor.ID, _ executor.Outputs, sink executor.OutputSink) error {
+	content := bytes.Repeat([]byte(f.name+"#"), int(f.size)/len(f.name))[:f.size]
+	return sink.File(executor.OutputFile{Path: "y", Size: f.size}, bytes.NewReader(content))
 }

@@ -52,28 +52,50 @@ func (k *Keeper) EndWait(id executor.ID) {
 	}
 }
 
-// look returns why it is no use to copy the outputs of an own task: they are more than there is room for. They are
-// measured only if they might be, and copied all the same if there is more room than when that was in vain.
-func (w *waiter) look() error {
+// look returns why it is no use to copy the outputs of an own task: they are more than there is room for beside those
+// that are copied at the moment, of which else each would take the other's room. They are measured only if they might
+// be. What was copied in vain is tried again if there is more room now, or after the longest pause.
+func (w *waiter) look() (copied func(), err error) {
+	if !w.own {
+		return func() {}, nil
+	}
 	left := w.left()
-	most := w.o.Outputs.MaxBytes
-	if !w.own || w.vain >= 0 && left > w.vain || w.vain < 0 && most > 0 && most <= left {
-		return nil
+	if most := w.o.Outputs.MaxBytes; w.vain < 0 && most > 0 {
+		if copied = w.k.claim(most, left); copied != nil {
+			return copied, nil
+		}
 	}
 	m := &measuring{}
-	if w.c.Collect(w.ctx, w.o.ID, wantOf(*w.o, w.o.Result.Succeeded()), m) != nil { // copying tells what is wrong
+	if bad := w.c.Collect(w.ctx, w.o.ID, wantOf(*w.o, w.o.Result.Succeeded()), m); bad != nil {
+		return func() {}, nil //nolint:nilerr // copying tells what is wrong
+	}
+	if w.vain < 0 || left > w.vain || w.pause == longestPause {
+		if copied = w.k.claim(m.bytes, left); copied != nil {
+			return copied, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: they have %d bytes, and there is room for %d", store.ErrFull, m.bytes, left)
+}
+
+// claim takes room for own outputs that are to be copied, until copied is called; nil: there is none beside others.
+func (k *Keeper) claim(n, left int64) (copied func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n > left-k.copying {
 		return nil
 	}
-	if m.bytes <= left && w.vain < 0 {
-		return nil
+	k.copying += n
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.copying -= n
 	}
-	return fmt.Errorf("%w: they have %d bytes, and there is room for %d", store.ErrFull, m.bytes, left)
 }
 
 func (w *waiter) left() int64 { return w.k.cfg.Store.Left(store.Own, w.k.cfg.Free()) }
 
-// copied notes that they were copied in vain.
-func (w *waiter) copied() { w.vain = w.left() }
+// inVain notes that they were copied in vain.
+func (w *waiter) inVain() { w.vain = w.left() }
 
 // await waits a while for room; over: it is no use any more, and out is what comes of it.
 func (w *waiter) await(err error) (out Outcome, over bool) {

@@ -98,7 +98,7 @@ func TestOwnResultIsNotWaitedForInVain(t *testing.T) {
 				strings.Contains(o.Failed, "give data.own more room")
 		},
 		"cancelled": func(o Outcome) bool { return o == Outcome{Ended: true} },
-		"failed":    func(o Outcome) bool { return o == Outcome{} },
+		"failed":    func(o Outcome) bool { return o.Output.IsZero() && o.Failed == "" && o.Lost != "" },
 	} {
 		r := fullRig(t)
 		var told []string
@@ -139,4 +139,99 @@ func TestOwnResultWaitsOverAnEnd(t *testing.T) {
 	if out, err := r.Collect(ctx, results(), r.ownOrder(0, &told)); !errors.Is(err, ending) {
 		t.Errorf("%+v, %v", out, err)
 	}
+}
+
+// slow is a handler's side that is copied only once it may.
+type slow struct {
+	*left
+	begun, may chan struct{}
+}
+
+func (s *slow) Collect(
+	ctx context.Context, id executor.ID, want executor.Outputs, sink executor.OutputSink,
+) error {
+	if _, measured := sink.(*measuring); !measured {
+		close(s.begun)
+		<-s.may
+	}
+	return s.left.Collect(ctx, id, want, sink)
+}
+
+// TestOwnResultsDoNotTakeEachOthersRoom: of two results that fit one by one, and end at once, one is copied when the
+// other is there whole: else each could find but a part of its room, leave that part behind, and wait for good.
+func TestOwnResultsDoNotTakeEachOthersRoom(t *testing.T) {
+	r := newRig(t)
+	r.withQuota(20 * 4096) // of big there is room for one
+	first := &slow{results(), make(chan struct{}), make(chan struct{})}
+	second := results()
+	second.files[0].content = bytes.Repeat([]byte("9876543210"), 5000)
+	kept, pauses := make(chan error, 1), 0
+	r.pause = func(context.Context, time.Duration) error {
+		switch pauses++; pauses {
+		case 1:
+			if n := r.store.Usage(store.Own).Blobs; n != 0 {
+				t.Errorf("of the second one %d blobs are there", n)
+			}
+			close(first.may)
+			if err := <-kept; err != nil {
+				return err
+			}
+		case 3:
+			r.now = r.now.Add(25 * time.Hour) // the first one's time is over
+			_, _, err := r.store.Collect()
+			return err
+		}
+		return nil
+	}
+	var told []string
+	a, b := r.ownOrder(0, nil), r.ownOrder(0, &told)
+	a.Waits, b.ID.Task = nil, a.ID.Task+1
+	go func() {
+		_, err := r.Collect(t.Context(), first, a)
+		kept <- err
+	}()
+	<-first.begun
+	out, err := r.Collect(t.Context(), second, b)
+	if err != nil || out.Output.Bytes != int64(len(big)+5) || len(r.results) != 2 || pauses != 3 || r.copying != 0 {
+		t.Errorf("%+v, %v: %d results after %d pauses, told %q", out, err, len(r.results), pauses, told)
+	}
+}
+
+// TestOwnResultIsTriedAgain: one that was copied in vain, as when a disk is full that nobody watches, is copied again
+// now and then though the store knows of no more room than there was.
+func TestOwnResultIsTriedAgain(t *testing.T) {
+	r := newRig(t)
+	l := results()
+	l.err = store.ErrFull
+	r.pause = func(_ context.Context, d time.Duration) error {
+		if d == longestPause {
+			l.err = nil
+		}
+		return nil
+	}
+	var told []string
+	full := &fullDisk{left: l}
+	out, err := r.Collect(t.Context(), full, r.ownOrder(0, &told))
+	if err != nil || out.Output.IsZero() || len(told) != 7 || full.copied != 3 {
+		t.Errorf("%+v, %v: copied %d times, told %d times", out, err, full.copied, len(told))
+	}
+}
+
+// fullDisk is a handler's side of which copies, and only these, fail while left.err says so.
+type fullDisk struct {
+	*left
+	copied int
+}
+
+func (f *fullDisk) Collect(
+	ctx context.Context, id executor.ID, want executor.Outputs, sink executor.OutputSink,
+) error {
+	if _, measured := sink.(*measuring); measured {
+		err := f.err
+		f.err = nil
+		defer func() { f.err = err }()
+	} else {
+		f.copied++
+	}
+	return f.left.Collect(ctx, id, want, sink)
 }

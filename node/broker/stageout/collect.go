@@ -84,12 +84,14 @@ func (k *Keeper) collect(ctx context.Context, w *waiter) (out Outcome, err error
 	case <-ctx.Done():
 		return out, context.Cause(ctx)
 	}
-	if err = w.look(); err != nil {
+	copied, err := w.look()
+	if err != nil {
 		return out, err
 	}
+	defer copied()
 	out, err = k.tryCollect(ctx, w.c, *w.o)
 	if errors.Is(err, store.ErrFull) {
-		w.copied()
+		w.inVain()
 	}
 	return out, err
 }

@@ -79,6 +79,8 @@ type Keeper struct {
 	by map[command.AttemptRef]*Entry
 	// waiting has what ends the waiting for room of each attempt that is being collected.
 	waiting map[executor.ID]context.CancelFunc
+	// copying is what own outputs may take that are being copied.
+	copying int64
 	gone    map[command.AttemptRef]bool
 	// oldest of gone first.
 	oldest []command.AttemptRef

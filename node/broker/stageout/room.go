@@ -58,6 +58,19 @@ func (k *Keeper) Spare() (bytes int64) {
 	return bytes
 }
 
+// Frees returns how much room of the store there would be if LetGo let all go: Spare knows nothing of blocks.
+func (k *Keeper) Frees() int64 {
+	var names []string
+	k.mu.Lock()
+	for _, e := range k.by {
+		if !e.Succeeded && !e.released {
+			names = append(names, PinOf(e.ID))
+		}
+	}
+	k.mu.Unlock()
+	return k.cfg.Store.HeldBy(names...)
+}
+
 // victims returns what goes next for so many bytes, none: nothing may. It is nobody's any more then.
 func (k *Keeper) victims(bytes int64) (out []leaving) {
 	k.mu.Lock()

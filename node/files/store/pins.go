@@ -35,6 +35,22 @@ func (s *Store) Unpin(by string) {
 	s.touch(touched)
 }
 
+// HeldBy returns how many bytes count that nothing but pins of these names keeps, each given once.
+func (s *Store) HeldBy(names ...string) (bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := map[key]int{}
+	for _, by := range names {
+		for k := range s.pinners[by] {
+			held[k]++
+			if e := s.entries[slot{key: k}]; e != nil && held[k] == s.pins[k] {
+				bytes += charge(e.size)
+			}
+		}
+	}
+	return bytes
+}
+
 // Repin replaces all pins, each given by its name and a blob, and returns the blobs that are not there. The caller says
 // it once after Open: only then anything is removed.
 func (s *Store) Repin(pins iter.Seq2[string, Ref]) (missing []Ref) {

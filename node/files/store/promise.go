@@ -12,6 +12,7 @@ const Unbounded = math.MaxInt64 / 2
 // ShortError says that there is no room for what was to be reserved. It is ErrFull.
 type ShortError struct {
 	Space Space
+	Lacks int64 // for so many of Bytes there was no room
 	Bytes int64 // that were asked for, in blocks
 	why   string
 }
@@ -51,7 +52,9 @@ func (s *Store) Reserve(by string, at Place, blobs []files.Blob, free int64) err
 		s.sizes[k] = size
 		s.settlePromise(k)
 	}
-	s.evictPromised(free)
+	if need > 0 { // what is here already takes nothing
+		s.evictPromised(free)
+	}
 	return nil
 }
 

@@ -133,3 +133,43 @@ func TestPromisesTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestPromiseOfNothingTakesNothing: a task whose inputs are here already makes none of the others' go, though more was
+// promised than the disk has now.
+func TestPromiseOfNothingTakesNothing(t *testing.T) {
+	r := testRig(t)
+	here := r.put(cached, "here")
+	r.put(cached, "another's")
+	r.KeepBytes("out/1", Own, 9*block)
+	if err := r.Reserve("attempt/1", cached, []files.Blob{here}, 8*block); err != nil {
+		t.Fatal(err)
+	}
+	r.want(cached, "another's")
+}
+
+// TestShortSaysWhatLacks: less goes for who is told how much there is no room for.
+func TestShortSaysWhatLacks(t *testing.T) {
+	r := newRig(t, t.TempDir(), limitsOf(Limit{Max: 9 * block}, Limit{Max: 9 * block}, Limit{Max: 9 * block}))
+	t.Cleanup(func() { _ = r.Close() })
+	r.KeepBytes("out/1", Outgoing, 3*block)
+	for free, want := range map[int64]int64{Unbounded: 2 * block, 5 * block: 6 * block} {
+		var short *ShortError
+		if err := r.ReserveBytes("out/2", Outgoing, 8*block, free); !errors.As(err, &short) || short.Lacks != want {
+			t.Errorf("with %d free: %v, it lacks %+v, want %d", free, err, short, want)
+		}
+	}
+}
+
+// TestHeldBy: in blocks, and only what nobody else has pinned.
+func TestHeldBy(t *testing.T) {
+	r := testRig(t)
+	r.put(out, "one")
+	r.put(out, "two")
+	r.Pin("out/1", ref(out, "one"), ref(out, "two"), ref(out, "not here"))
+	r.Pin("out/2", ref(out, "two"))
+	for names, want := range map[[2]string]int64{{"out/1"}: block, {"out/2"}: 0, {"out/1", "out/2"}: 2 * block} {
+		if got := r.HeldBy(names[0], names[1]); got != want {
+			t.Errorf("%q hold %d bytes, want %d", names, got, want)
+		}
+	}
+}

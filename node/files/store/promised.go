@@ -84,6 +84,7 @@ func (s *Store) hasRoom(space Space, n, kept, free int64) error {
 	default:
 		return nil
 	}
+	short.Lacks = n - min(left, disk)
 	return short
 }
 

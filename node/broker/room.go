@@ -68,14 +68,15 @@ func (r *roomKeeper) reserve(st *core.StartEffect) error {
 	return nil
 }
 
-// reserveOutgoing keeps room for n bytes of outputs; what failed tasks left goes for them.
+// reserveOutgoing keeps room for n bytes of outputs; what failed tasks left goes for them, as much as is lacking.
 func (r *roomKeeper) reserveOutgoing(id executor.ID, n int64) error {
 	for {
 		err := r.store.ReserveBytes(stageout.PinOf(id), store.Outgoing, n, r.disk.Room())
-		if err == nil {
-			return nil
+		var short *store.ShortError
+		if !errors.As(err, &short) {
+			return err
 		}
-		if some, bad := r.leftovers.LetGo(r.ctx, n); !some || bad != nil {
+		if some, bad := r.leftovers.LetGo(r.ctx, short.Lack); !some || bad != nil {
 			return errors.Join(err, bad)
 		}
 	}

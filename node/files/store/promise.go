@@ -16,6 +16,8 @@ type ShortError struct {
 	// kept is what was there of what was asked for and may go: it makes no room for the rest. Once it has gone the rest
 	// is more by as much, and once it is pinned there is less to go: what fits stays the same.
 	kept int64
+	// Lack is how many bytes more would have to be free for it.
+	Lack int64
 	why  string
 }
 

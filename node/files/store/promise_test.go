@@ -135,7 +135,7 @@ func TestPromisesTogether(t *testing.T) {
 }
 
 // TestFitsAsReserve: of what is asked for what is there already, and may go, makes no room for the rest, neither when it
-// is reserved nor when it is asked whether it would fit now: else who waits for room tries in vain again and again.
+// is reserved nor when it is asked whether it would fit now: else who waits for room tries in vain each second.
 func TestFitsAsReserve(t *testing.T) {
 	r := newRig(t, t.TempDir(), limitsOf(Limit{Max: 9 * block}, Limit{Max: 9 * block}, Limit{Max: 9 * block}))
 	t.Cleanup(func() { _ = r.Close() })
@@ -153,7 +153,8 @@ func TestFitsAsReserve(t *testing.T) {
 	} {
 		x.change()
 		var short *ShortError
-		if err := r.Reserve("attempt/3", cached, both, Unbounded); !errors.As(err, &short) || r.Fits(short, Unbounded) {
+		err := r.Reserve("attempt/3", cached, both, Unbounded)
+		if !errors.As(err, &short) || r.Fits(short, Unbounded) {
 			t.Errorf("%s: reserved: %v, and it would fit", x.name, err)
 		}
 	}

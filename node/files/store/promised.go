@@ -73,7 +73,7 @@ func (s *Store) hasRoom(space Space, n, kept, free int64) error {
 		left -= kept
 	}
 	disk -= kept
-	short := &ShortError{Space: space, Bytes: n, kept: kept}
+	short := &ShortError{Space: space, Bytes: n, kept: kept, Lack: n - min(left, disk)}
 	switch {
 	case n > left:
 		short.why = fmt.Sprintf("no room for %d bytes more: %d are left of data.%s, %d of them promised to tasks that run",

@@ -134,8 +134,8 @@ func TestPromisesTogether(t *testing.T) {
 	}
 }
 
-// TestFitsAsReserve: of what is asked for what is there already, and may go, makes no room for the rest, neither when it
-// is reserved nor when it is asked whether it would fit now: else who waits for room tries in vain each second.
+// TestFitsAsReserve: of what is asked for what is there already, and may go, makes no room for the rest, neither when
+// it is reserved nor when it is asked whether it would fit now: else who waits for room tries in vain each second.
 func TestFitsAsReserve(t *testing.T) {
 	r := newRig(t, t.TempDir(), limitsOf(Limit{Max: 9 * block}, Limit{Max: 9 * block}, Limit{Max: 9 * block}))
 	t.Cleanup(func() { _ = r.Close() })

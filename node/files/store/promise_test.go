@@ -165,3 +165,18 @@ func TestFitsAsReserve(t *testing.T) {
 		t.Error("it does not fit once there is room")
 	}
 }
+
+// TestOwnPromisesEndAtTheirQuota: an own task that may leave more than its quota has left takes no more of the disk
+// than that from others' tasks.
+func TestOwnPromisesEndAtTheirQuota(t *testing.T) {
+	r := newRig(t, t.TempDir(), limitsOf(Limit{Max: 9 * block}, Limit{Max: 9 * block}, Limit{Max: 9 * block}))
+	t.Cleanup(func() { _ = r.Close() })
+	r.put(OwnOf("alice"), text("result", 2*block))
+	r.KeepBytes("out/own", Own, 3<<40)
+	if err := r.ReserveBytes("out/1", Outgoing, 5*block, 12*block); err != nil {
+		t.Errorf("7 of 12 blocks are for own results: %v", err)
+	}
+	if err := r.ReserveBytes("out/2", Outgoing, block, 12*block); !errors.Is(err, ErrFull) {
+		t.Errorf("nothing is left of the disk: %v", err)
+	}
+}

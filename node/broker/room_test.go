@@ -137,8 +137,15 @@ func TestOfferedRoom(t *testing.T) {
 		want int64
 		news bool
 	}{
-		{16, 20, 16, false}, {1, 1, 1, true}, {16, 9, 1, false}, {1, 1, 1, false}, {256, 1, 1, false},
-		{16, 8, 1, false}, {256, 1, 16, true}, {0, 1, 0, true}, {0, 5, 0, false},
+		{16, 20, 16, false},
+		{1, 1, 1, true},
+		{16, 9, 1, false},
+		{1, 1, 1, false},
+		{256, 1, 1, false},
+		{16, 8, 1, false},
+		{256, 1, 16, true},
+		{0, 1, 0, true},
+		{0, 5, 0, false},
 	} {
 		news := false
 		for range c.n {

@@ -61,8 +61,8 @@ func (w *waiter) look() error {
 		return nil
 	}
 	m := &measuring{}
-	if w.c.Collect(w.ctx, w.o.ID, wantOf(*w.o, w.o.Result.Succeeded()), m) != nil { // copying tells what is wrong
-		return nil
+	if w.c.Collect(w.ctx, w.o.ID, wantOf(*w.o, w.o.Result.Succeeded()), m) != nil {
+		return nil //nolint:nilerr // copying tells what is wrong
 	}
 	if m.bytes <= left && w.vain < 0 {
 		return nil

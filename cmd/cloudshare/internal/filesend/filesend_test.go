@@ -244,7 +244,8 @@ func TestEmptyDirectoriesAreTold(t *testing.T) {
 		{map[string]string{"d/a": ""}, []string{"d/e"}, "/d/e is not sent: an empty directory, and files alone travel"},
 		{nil, []string{"d"}, "/d is not sent: an empty directory, and files alone travel"},
 		{
-			map[string]string{"d/f/a": "", "d/z": ""}, []string{"d/b/c", "d/f/e", "d/zz"},
+			map[string]string{"d/f/a": "", "d/z": ""},
+			[]string{"d/b/c", "d/f/e", "d/zz"},
 			"/d/b/c and 2 others in /d are not sent: an empty directory, and files alone travel",
 		},
 	} {

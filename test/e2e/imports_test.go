@@ -156,7 +156,7 @@ func TestImportsByHTTPS(t *testing.T) {
 	for url, why := range map[string]string{
 		host.URL + "/elsewhere":                "data.fetch_from",
 		unknown.URL + "/genome":                "unknown authority",
-		"http://127.0.0.1:" + port + "/genome": "brokers fetch https alone",
+		"http://127.0.0.1:" + port + "/genome": "brokers fetch https and s3 alone",
 	} {
 		if said := user.refusedCLI(t, at, "submit", "--input-url", url+":x", "--", "/bin/true"); !strings.Contains(said, why) {
 			t.Errorf("--input-url %s: %s", url, said)

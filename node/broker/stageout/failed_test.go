@@ -67,6 +67,42 @@ func TestFailuresMakeRoom(t *testing.T) {
 	}
 }
 
+// TestFailuresDoNotGoInVain: what failures have left stays if all of it were too little for what wants room, after a
+// start, too, and no more of it goes than is lacking.
+func TestFailuresDoNotGoInVain(t *testing.T) {
+	r := newRig(t)
+	r.withQuota(1 << 20)
+	var orders []Order
+	var outs []Outcome
+	for i := range 3 {
+		orders = append(orders, ended(fmt.Sprintf("a.%d", i+1), 1))
+		r.now = r.now.Add(time.Minute)
+		outs = append(outs, r.collect(leaves(fmt.Sprint("failed", i), 200_000), orders[i]))
+	}
+	wantKept := func(when string, from int) {
+		t.Helper()
+		for i := range orders {
+			if got := r.has(orders[i], outs[i]); (got == transfer.Granted) != (i >= from) {
+				t.Errorf("%s: failure %d: %s", when, i, got)
+			}
+		}
+	}
+	for range 2 {
+		if some, err := r.LetGo(t.Context(), 700_000); some || err != nil {
+			t.Errorf("all of it is too little: %t, %v", some, err)
+		}
+		if out := r.collect(leaves("larger than all", 2<<20), ended("c.1", 0)); out.Lost == "" {
+			t.Errorf("larger than the quota: %+v", out)
+		}
+		wantKept("what wants more than there is", 0)
+		r.reopen()
+	}
+	if some, err := r.LetGo(t.Context(), 100_000); !some || err != nil {
+		t.Errorf("some of it is enough: %t, %v", some, err)
+	}
+	wantKept("what wants some of it", 1)
+}
+
 // outcomeOf returns what is kept of an attempt.
 func outcomeOf(r *rig, o Order) (out Outcome) {
 	if e := r.by[refTo(r.T, o)]; e != nil {

@@ -28,7 +28,8 @@ func (k *Keeper) makeRoom(ctx context.Context, bytes int64) error {
 	}
 }
 
-// LetGo has what failed attempts left go, about so many bytes of it, and reports whether there was any.
+// LetGo has what failed attempts left go, about so many bytes of it, and reports whether there was any. Nothing goes if
+// all of it were too little.
 func (k *Keeper) LetGo(ctx context.Context, bytes int64) (some bool, err error) {
 	victims := k.victims(bytes)
 	if len(victims) == 0 {
@@ -75,6 +76,9 @@ func (k *Keeper) Frees() int64 {
 func (k *Keeper) victims(bytes int64) (out []leaving) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.takesAtMost() < bytes {
+		return nil
+	}
 	of, sums, most := map[string][]leaving{}, map[string]int64{}, ""
 	for ref, e := range k.by {
 		if e.Succeeded || e.released {
@@ -97,4 +101,14 @@ func (k *Keeper) victims(bytes int64) (out []leaving) {
 		out = append(out, e)
 	}
 	return out
+}
+
+// takesAtMost returns how many bytes LetGo can free at most. REQUIRES: k.mu held.
+func (k *Keeper) takesAtMost() (bytes int64) {
+	for _, e := range k.by {
+		if !e.Succeeded && !e.released {
+			bytes += e.takes
+		}
+	}
+	return bytes
 }

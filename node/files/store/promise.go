@@ -14,7 +14,10 @@ type ShortError struct {
 	Space Space
 	Lacks int64 // for so many of Bytes there was no room
 	Bytes int64 // that were asked for, in blocks
-	why   string
+	// kept is what was there of what was asked for and may go: it makes no room for the rest. Once it has gone the rest
+	// is more by as much, and once it is pinned there is less to go: what fits stays the same.
+	kept int64
+	why  string
 }
 
 // Error implements error.
@@ -104,7 +107,7 @@ func (s *Store) Promised(space Space) int64 {
 func (s *Store) Fits(e *ShortError, free int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hasRoom(e.Space, e.Bytes, 0, free) == nil
+	return s.hasRoom(e.Space, e.Bytes, e.kept, free) == nil
 }
 
 // Left returns how many bytes more a space may have now, on a disk with so many free; promises are not looked at.

@@ -40,6 +40,12 @@ func (m *model) came(by string, k key) bool {
 	return x != nil && x.came == charge(sizeOf(slot{key: k}))
 }
 
+// allPromised is what promises may take of the disk.
+func (m *model) allPromised() int64 {
+	own := min(m.promised(Own), max(modelMax-m.bytes(Own), 0))
+	return own + m.promised(Cache) + m.promised(Outgoing)
+}
+
 // mayPromise says whether n bytes more of a space can be promised on a disk with so many free.
 func (m *model) mayPromise(space Space, n, free int64) bool {
 	idle := int64(0)
@@ -50,13 +56,13 @@ func (m *model) mayPromise(space Space, n, free int64) bool {
 	if space == Cache {
 		left += idle
 	}
-	all := m.promised(Own) + m.promised(Cache) + m.promised(Outgoing)
+	all := m.allPromised()
 	return n == 0 || n <= left && n <= free+idle-all
 }
 
 // evicted has go what promises take of the cache.
 func (m *model) evicted(free int64) {
-	over := m.promised(Own) + m.promised(Cache) + m.promised(Outgoing) - free
+	over := m.allPromised() - free
 	for _, at := range m.idle(Cache) {
 		if over <= 0 {
 			return

@@ -173,3 +173,50 @@ func TestHeldBy(t *testing.T) {
 		}
 	}
 }
+
+// TestFitsAsReserve: of what is asked for what is there already, and may go, makes no room for the rest, neither when
+// it is reserved nor when it is asked whether it would fit now: else who waits for room tries in vain each second.
+func TestFitsAsReserve(t *testing.T) {
+	r := newRig(t, t.TempDir(), limitsOf(Limit{Max: 9 * block}, Limit{Max: 9 * block}, Limit{Max: 9 * block}))
+	t.Cleanup(func() { _ = r.Close() })
+	here := r.put(cached, text("here", 3*block))
+	r.put(cached, text("pinned", 3*block))
+	r.Pin("attempt/1", ref(cached, text("pinned", 3*block)))
+	both := []files.Blob{here, files.BlobOf([]byte(text("to come", 5*block)))}
+	for _, x := range []struct {
+		name   string
+		change func()
+	}{
+		{"it is there", func() {}},
+		{"it is pinned", func() { r.Pin("attempt/2", Ref{cached, here.Hash}) }},
+		{"it has gone", func() { r.Unpin("attempt/2"); _, _ = r.Evict(block) }},
+	} {
+		x.change()
+		var short *ShortError
+		err := r.Reserve("attempt/3", cached, both, Unbounded)
+		if !errors.As(err, &short) || r.Fits(short, Unbounded) {
+			t.Errorf("%s: reserved: %v, and it would fit", x.name, err)
+		}
+	}
+	var short *ShortError
+	errors.As(r.Reserve("attempt/3", cached, both, Unbounded), &short)
+	r.Unpin("attempt/1")
+	if !r.Fits(short, Unbounded) || r.Reserve("attempt/3", cached, both, Unbounded) != nil {
+		t.Error("it does not fit once there is room")
+	}
+}
+
+// TestOwnPromisesEndAtTheirQuota: an own task that may leave more than its quota has left takes no more of the disk
+// than that from others' tasks.
+func TestOwnPromisesEndAtTheirQuota(t *testing.T) {
+	r := newRig(t, t.TempDir(), limitsOf(Limit{Max: 9 * block}, Limit{Max: 9 * block}, Limit{Max: 9 * block}))
+	t.Cleanup(func() { _ = r.Close() })
+	r.put(OwnOf("alice"), text("result", 2*block))
+	r.KeepBytes("out/own", Own, 3<<40)
+	if err := r.ReserveBytes("out/1", Outgoing, 5*block, 12*block); err != nil {
+		t.Errorf("7 of 12 blocks are for own results: %v", err)
+	}
+	if err := r.ReserveBytes("out/2", Outgoing, block, 12*block); !errors.Is(err, ErrFull) {
+		t.Errorf("nothing is left of the disk: %v", err)
+	}
+}

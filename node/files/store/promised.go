@@ -60,20 +60,27 @@ func (s *Store) left(space Space) int64 {
 	return n
 }
 
+// allPromised returns what promises may take of the disk. Own tasks are promised what they ask for, and no more comes
+// than their quota has left. REQUIRES: s.mu held.
+func (s *Store) allPromised() int64 {
+	own := min(s.promised[Own], max(s.left(Own), 0))
+	return own + s.promised[Cache] + s.promised[Outgoing]
+}
+
 // hasRoom returns why n more bytes of a space cannot be promised, kept of them being no room that may go. Nothing needs
 // no room. REQUIRES: s.mu held.
 func (s *Store) hasRoom(space Space, n, kept, free int64) error {
 	if n == 0 {
 		return nil
 	}
-	all := s.promised[Own] + s.promised[Cache] + s.promised[Outgoing]
+	all := s.allPromised()
 	left := s.left(space) - s.promised[space]
 	disk := free + s.evictable() - all
 	if space == Cache {
 		left -= kept
 	}
 	disk -= kept
-	short := &ShortError{Space: space, Bytes: n}
+	short := &ShortError{Space: space, Bytes: n, kept: kept, Lacks: n - min(left, disk)}
 	switch {
 	case n > left:
 		short.why = fmt.Sprintf("no room for %d bytes more: %d are left of data.%s, %d of them promised to tasks that run",
@@ -84,14 +91,13 @@ func (s *Store) hasRoom(space Space, n, kept, free int64) error {
 	default:
 		return nil
 	}
-	short.Lacks = n - min(left, disk)
 	return short
 }
 
 // evictPromised has of the cache go what the disk does not have beside it, some steps at most. REQUIRES: s.mu held,
 // which it gives up meanwhile.
 func (s *Store) evictPromised(free int64) {
-	over := s.promised[Own] + s.promised[Cache] + s.promised[Outgoing] - free
+	over := s.allPromised() - free
 	if over <= 0 {
 		return
 	}

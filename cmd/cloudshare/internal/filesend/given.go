@@ -68,8 +68,8 @@ func ParseURL(text string) (from, path string, err error) {
 	}
 	u, err := url.Parse(from)
 	if err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "ftp" || u.Scheme == "s3") {
-		return "", "", fmt.Errorf("%q: brokers fetch https alone, since nothing vouches for what comes by %s: give its https "+
-			"address, or fetch it here and send it by --input", text, u.Scheme)
+		return "", "", fmt.Errorf("%q: brokers fetch https and s3 alone, since nothing vouches for what comes by %s: give its "+
+			"https address, or fetch it here and send it by --input", text, u.Scheme)
 	}
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.Path == "" || path == "" {
 		return "", "", fmt.Errorf("%q: must be URL:PATH, as in https://data.example.org/ref.fa:ref.fa or s3://data/ref.fa:ref.fa", text)

@@ -194,7 +194,7 @@ func (m *fileMover) collect(h executor.Handler, e core.CollectEffect) {
 		return // the broker ends; its next life collects again
 	}
 	m.room.release(e.ID)
-	if out.Lost != "" {
+	if out.Lost != "" && e.Result.Succeeded() {
 		m.log.Warn().Stringer("attempt", e.ID).Str("reason", out.Lost).Msg("what a task left is lost, and it runs again")
 	}
 	ev.Output, ev.Failed, ev.Lost, ev.Ended = out.Output, out.Failed, out.Lost, out.Ended

@@ -168,11 +168,11 @@ func (x *travel) idle() {
 	if n := len(x.b.handler.started); n != 0 {
 		x.Errorf("%d attempts were started", n)
 	}
-	x.b.Broker.files.mu.Lock()
-	defer x.b.Broker.files.mu.Unlock()
-	if n := len(x.b.Broker.files.preparing); n != 0 {
-		x.Errorf("%d are still being prepared", n)
-	}
+	x.b.eventually(x.T, func() bool { // who prepared it ends after the core has heard of it
+		x.b.Broker.files.mu.Lock()
+		defer x.b.Broker.files.mu.Unlock()
+		return len(x.b.Broker.files.preparing) == 0
+	})
 }
 
 // TestRestartInTheMiddleOfAFetch: that is no loss, and the task runs there or elsewhere.

@@ -92,8 +92,8 @@ func library(elsewhere string) http.HandlerFunc {
 	}
 }
 
-// imported asks a broker for a URL until that has come to its end.
-func imported(t *testing.T, s *testbed.Site, url, sha256 string) (answer string, err error) {
+// importedFrom asks a broker for a URL until that has come to its end.
+func importedFrom(t *testing.T, s *testbed.Site, url, sha256 string) (answer string, err error) {
 	t.Helper()
 	body := fmt.Appendf(nil, `{"url":%q,"sha256":%q}`, url, sha256)
 	if sha256 == "" {
@@ -124,7 +124,7 @@ func TestImportsByHTTPS(t *testing.T) {
 	at := fed.Sites[0]
 	right := files.HashOf([]byte("acgt")).String()
 	for _, path := range []string{"/genome", "/moved"} {
-		if got, err := imported(t, at, host.URL+path, right); err != nil || !strings.Contains(got, right) {
+		if got, err := importedFrom(t, at, host.URL+path, right); err != nil || !strings.Contains(got, right) {
 			t.Errorf("%s: %s, %v", path, got, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestImportsByHTTPS(t *testing.T) {
 		if strings.HasSuffix(url, "?wrong") {
 			hash = strings.Repeat("5", 64)
 		}
-		if got, err := imported(t, at, url, hash); err == nil || !strings.Contains(err.Error(), why) {
+		if got, err := importedFrom(t, at, url, hash); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %s, %v; want %q", url, got, err, why)
 		}
 	}
@@ -176,7 +176,7 @@ func TestImportsAskNoPrivateAddress(t *testing.T) {
 	_, port := serving(t, cert, func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path })
 	fed := start(t, 1, 1, "SSL_CERT_FILE="+authority, "CLOUDSHARE_DATA_FETCH_FROM=localhost:"+port+",127.0.0.1:"+port)
 	for _, name := range []string{"localhost:", "127.0.0.1:"} {
-		got, err := imported(t, fed.Sites[0], "https://"+name+port+"/genome", "")
+		got, err := importedFrom(t, fed.Sites[0], "https://"+name+port+"/genome", "")
 		if err == nil || !strings.Contains(err.Error(), "data.fetch_private") {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}

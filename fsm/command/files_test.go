@@ -60,8 +60,15 @@ func TestFilesSelectorsAreKnown(t *testing.T) {
 func TestFilesLent(t *testing.T) {
 	const g = 1 << 30
 	for _, c := range []struct{ now, ever, want int64 }{
-		{0, 0, 0}, {g, g - 1, 0}, {1, g, g}, {0, g, 0}, {g, 16 * g, g}, {g + 1, 16 * g, 16 * g}, {g + 1, 16*g - 1, g},
-		{17 * g, 4096 * g, 256 * g}, {5000 * g, 5000 * g, 4096 * g},
+		{0, 0, 0},
+		{g, g - 1, 0},
+		{1, g, g},
+		{0, g, 0},
+		{g, 16 * g, g},
+		{g + 1, 16 * g, 16 * g},
+		{g + 1, 16*g - 1, g},
+		{17 * g, 4096 * g, 256 * g},
+		{5000 * g, 5000 * g, 4096 * g},
 	} {
 		if got := FilesLent(c.now, c.ever); got != c.want {
 			t.Errorf("%+v: %d", c, got)

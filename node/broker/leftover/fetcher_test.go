@@ -156,7 +156,9 @@ func (f *federation) owner(t *testing.T, dirs [2]string) *owner {
 			Store: kept, Full: func(int64) error { return nil }, Wait: time.Hour, Logger: zerolog.Nop(),
 		},
 		WantedOf: func(_ string, ref command.AttemptRef) (delivery.Wanted, error) {
-			w := delivery.Wanted{Outputs: jobspec.Outputs{Paths: []string{"needed"}, MaxBytes: 1 << 20}}
+			w := delivery.Wanted{Outputs: jobspec.Outputs{
+				Paths: []string{"needed"}, Optional: []string{"log"}, MaxBytes: 1 << 20,
+			}}
 			if f.wanted != nil {
 				return w, f.wanted(ref)
 			}
@@ -188,10 +190,11 @@ func (o *owner) await(settled func() int, want int) {
 	o.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
+	late := time.After(time.Minute)
 	for settled() < want {
 		select {
 		case <-tick.C:
-		case <-o.t.Context().Done():
+		case <-late:
 			o.t.Fatalf("%d of %d are settled", settled(), want)
 		}
 	}

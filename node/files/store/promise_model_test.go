@@ -101,7 +101,9 @@ func (m *model) reserveOne(rt *rapid.T) {
 		m.pins[by] = map[Space]Ref{}
 	}
 	m.pins[by][at.Space], m.sizes[whole.key] = whole.key, int64(len(content))
-	m.evicted(free)
+	if need > 0 { // what is here already takes nothing, and nothing goes for it
+		m.evicted(free)
+	}
 }
 
 // asPromised checks what came of a promise, and reports whether it was given.

@@ -74,7 +74,7 @@ func (r *roomKeeper) reserveOutgoing(id executor.ID, n int64) error {
 	for {
 		err := r.store.ReserveBytes(stageout.PinOf(id), store.Outgoing, n, r.disk.Room())
 		var short *store.ShortError
-		if !errors.As(err, &short) || short.Lacks > r.leftovers.Frees() {
+		if !errors.As(err, &short) {
 			return err
 		}
 		if some, bad := r.leftovers.LetGo(r.ctx, short.Lacks); !some || bad != nil {

@@ -64,12 +64,13 @@ type Entry struct {
 
 	// released: its owner wants it no more, or it had to make room. Guarded by Keeper.mu.
 	released bool
-	// takes is how many bytes of the disk it has, together with others that left the same files.
-	takes int64
 }
 
 // bytes returns about what an entry takes.
 func (e *Entry) bytes() int64 { return e.Output.Bytes + e.Output.Size }
+
+// mayGo reports whether it goes when room is wanted: nobody waits for what a failed attempt left.
+func (e *Entry) mayGo() bool { return !e.Succeeded && !e.released }
 
 // Keeper keeps outputs. It is safe for concurrent use.
 type Keeper struct {
@@ -130,7 +131,6 @@ func (k *Keeper) Recover(j record.Reader) error {
 			refs = append(refs, store.Ref{Place: at, Hash: h})
 		}
 		k.cfg.Store.Pin(PinOf(e.ID), refs...)
-		e.takes = k.cfg.Store.PinnedBytes(PinOf(e.ID))
 	}
 	return err
 }
@@ -141,7 +141,6 @@ func (k *Keeper) add(ctx context.Context, e Entry) error {
 	if err != nil {
 		return err
 	}
-	e.takes = k.cfg.Store.PinnedBytes(PinOf(e.ID))
 	w := record.PutRecord(record.BucketOutgoing, []byte(e.ID.String()), e)
 	if err = k.cfg.Record(ctx, []record.Write{w}); err != nil {
 		return err

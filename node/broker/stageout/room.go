@@ -47,24 +47,24 @@ func (k *Keeper) LetGo(ctx context.Context, bytes int64) (some bool, err error) 
 	return true, nil
 }
 
-// Spare returns how many bytes LetGo can let go.
+// Spare returns about how many bytes LetGo can let go: files that several have left count for each of them.
 func (k *Keeper) Spare() (bytes int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, e := range k.by {
-		if !e.Succeeded && !e.released {
+		if e.mayGo() {
 			bytes += e.bytes()
 		}
 	}
 	return bytes
 }
 
-// Frees returns how much room of the store there would be if LetGo let all go: Spare knows nothing of blocks.
-func (k *Keeper) Frees() int64 {
+// frees returns how much room of the store there would be if LetGo let all go.
+func (k *Keeper) frees() int64 {
 	var names []string
 	k.mu.Lock()
 	for _, e := range k.by {
-		if !e.Succeeded && !e.released {
+		if e.mayGo() {
 			names = append(names, PinOf(e.ID))
 		}
 	}
@@ -74,14 +74,14 @@ func (k *Keeper) Frees() int64 {
 
 // victims returns what goes next for so many bytes, none: nothing may. It is nobody's any more then.
 func (k *Keeper) victims(bytes int64) (out []leaving) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.takesAtMost() < bytes {
+	if k.frees() < bytes {
 		return nil
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	of, sums, most := map[string][]leaving{}, map[string]int64{}, ""
 	for ref, e := range k.by {
-		if e.Succeeded || e.released {
+		if !e.mayGo() {
 			continue
 		}
 		site := ref.Job.Site
@@ -101,14 +101,4 @@ func (k *Keeper) victims(bytes int64) (out []leaving) {
 		out = append(out, e)
 	}
 	return out
-}
-
-// takesAtMost returns how many bytes LetGo can free at most. REQUIRES: k.mu held.
-func (k *Keeper) takesAtMost() (bytes int64) {
-	for _, e := range k.by {
-		if !e.Succeeded && !e.released {
-			bytes += e.takes
-		}
-	}
-	return bytes
 }

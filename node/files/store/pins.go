@@ -27,18 +27,6 @@ func (s *Store) Pin(by string, refs ...Ref) (missing []Ref) {
 	return missing
 }
 
-// PinnedBytes returns how many bytes what a name pins takes, whoever else pins it.
-func (s *Store) PinnedBytes(by string) (sum int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k := range s.pinners[by] {
-		if e := s.entries[slot{key: k}]; e != nil {
-			sum += charge(e.size)
-		}
-	}
-	return sum
-}
-
 // Unpin ends all pins of a name; without any it does nothing.
 func (s *Store) Unpin(by string) {
 	s.mu.Lock()

@@ -26,25 +26,14 @@ type Server struct {
 
 // Serve answers a connection of relay.KindKeys until that ends, or says nonsense.
 func (s *Server) Serve(conn net.Conn, p relay.Preamble) {
-	defer conn.Close()
-	var buf []byte
-	for {
-		_ = conn.SetDeadline(time.Now().Add(idle))
-		b, err := relay.ReadFrame(conn, buf, maxQuestion)
+	bounds := relay.Answering{Question: maxQuestion, Idle: idle, Take: patience}
+	bounds.Answer(conn, func(dst, question []byte) ([]byte, bool) {
+		q, err := parseQuestion(question, s.Site)
 		if err != nil {
-			return
-		}
-		buf = b
-		q, err := parseQuestion(b, s.Site)
-		if err != nil {
-			return
+			return nil, false
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		answers := s.Answer(ctx, p.Site, q)
-		cancel()
-		_ = conn.SetDeadline(time.Now().Add(patience))
-		if _, err = conn.Write(relay.EndFrame(appendAnswers(relay.Frame(nil), answers))); err != nil {
-			return
-		}
-	}
+		defer cancel()
+		return appendAnswers(dst, s.Answer(ctx, p.Site, q)), true
+	})
 }

@@ -23,23 +23,12 @@ type Server struct {
 
 // Serve answers a connection of relay.KindProgress until that ends, or the asker says nonsense.
 func (s *Server) Serve(conn net.Conn, p relay.Preamble) {
-	defer conn.Close()
-	var buf []byte
-	for {
-		_ = conn.SetDeadline(time.Now().Add(idle))
-		b, err := relay.ReadFrame(conn, buf, maxQuestion)
+	bounds := relay.Answering{Question: maxQuestion, Idle: idle, Take: takeWithin}
+	bounds.Answer(conn, func(dst, question []byte) ([]byte, bool) {
+		refs, err := parseQuestion(question)
 		if err != nil {
-			return
+			return nil, false
 		}
-		buf = b
-		refs, err := parseQuestion(b)
-		if err != nil {
-			return
-		}
-		_ = conn.SetDeadline(time.Now().Add(takeWithin))
-		answer := appendAnswer(relay.Frame(nil), s.Answer(p.Site, refs), len(refs))
-		if _, err = conn.Write(relay.EndFrame(answer)); err != nil {
-			return
-		}
-	}
+		return appendAnswer(dst, s.Answer(p.Site, refs), len(refs)), true
+	})
 }

@@ -143,10 +143,7 @@ func (d deliveryState) Await(ctx context.Context, entry uint64) error {
 }
 
 // Now implements delivery.State.
-func (d deliveryState) Now() (ms int64) {
-	d.replica.View(func(s *fsm.State) { ms = s.Time() })
-	return ms
-}
+func (d deliveryState) Now() int64 { return d.replica.Time() }
 
 // Where implements delivery.State.
 func (d deliveryState) Where(site string) (addr string, entry uint64) {

@@ -95,10 +95,10 @@ func (f *federation) Ended(_ command.JobID, from uint32) (tasks []Task, next uin
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list := f.tasks[from:]
-	if len(list) <= tasksAtOnce {
+	if len(list) <= replica.TasksAtOnce {
 		return list, 0
 	}
-	return list[:tasksAtOnce], from + tasksAtOnce
+	return list[:replica.TasksAtOnce], from + replica.TasksAtOnce
 }
 
 func (f *federation) Position(_ command.JobID, index uint32) uint32 { return index }

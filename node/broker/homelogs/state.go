@@ -9,12 +9,6 @@ import (
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
-// Looks at the state are short: entries wait for them.
-const (
-	jobsAtOnce  = 64
-	tasksAtOnce = 1000
-)
-
 // StateOf returns the source that the copy of the state is.
 func StateOf(site string, r *replica.Replica) Source { return state{site, r} }
 
@@ -40,14 +34,9 @@ func (x state) Address(site string) string { return x.replica.PeerAddress(site) 
 
 // Jobs implements Source.
 func (x state) Jobs(before uint64) (jobs []Job, next uint64) {
-	x.replica.View(func(s *fsm.State) {
-		var views []fsm.JobView
-		views, next = s.Jobs(fsm.JobFilter{Owner: x.site}, before, jobsAtOnce)
-		for i := range views {
-			v := &views[i]
-			spec := command.JobSpec{Only: v.Spec.Only, Not: v.Spec.Not}
-			jobs = append(jobs, Job{ID: v.ID, EndedAt: x.replica.WallOf(v.EndedMs, time.Time{}), Allows: spec.Allows})
-		}
+	next = x.replica.LookJobs(x.site, before, func(v *fsm.JobView) {
+		spec := command.JobSpec{Only: v.Spec.Only, Not: v.Spec.Not}
+		jobs = append(jobs, Job{ID: v.ID, EndedAt: x.replica.WallOf(v.EndedMs, time.Time{}), Allows: spec.Allows})
 	})
 	return jobs, next
 }
@@ -57,25 +46,14 @@ var ended = fsm.TaskStates(0).With(fsm.TaskSucceeded).With(fsm.TaskFailed).With(
 
 // Ended implements Source.
 func (x state) Ended(id command.JobID, from uint32) (tasks []Task, next uint32) {
-	x.replica.View(func(s *fsm.State) {
-		job, ok := s.Job(id)
-		if !ok {
-			return
+	next = x.replica.LookTasks(id, ended, from, func(job *fsm.JobView, v *fsm.TaskView) {
+		if v.Attempt == 0 && job.Spec.Count <= fsm.DetailTasks {
+			return // it has had none
 		}
-		scan := fsm.TaskScan{States: ended, Limit: tasksAtOnce}
-		if next = s.ScanTasks(id, &scan, from, job.Spec.Count); next >= job.Spec.Count {
-			next = 0
-		}
-		for i := range scan.Found {
-			v := &scan.Found[i]
-			if v.Attempt == 0 && job.Spec.Count <= fsm.DetailTasks {
-				continue // it has had none
-			}
-			tasks = append(tasks, Task{
-				Position: v.Index, Site: v.Site, Attempt: v.Attempt, Token: v.Token,
-				EndedAt: x.replica.WallOf(v.EndedMs, time.Time{}),
-			})
-		}
+		tasks = append(tasks, Task{
+			Position: v.Index, Site: v.Site, Attempt: v.Attempt, Token: v.Token,
+			EndedAt: x.replica.WallOf(v.EndedMs, time.Time{}),
+		})
 	})
 	return tasks, next
 }

@@ -70,10 +70,10 @@ func (f *federation) Left(_ command.JobID, from uint32) (list []fsm.Delivery, ne
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list = f.tasks[from:]
-	if len(list) <= tasksAtOnce {
+	if len(list) <= replica.TasksAtOnce {
 		return list, 0
 	}
-	return list[:tasksAtOnce], from + tasksAtOnce
+	return list[:replica.TasksAtOnce], from + replica.TasksAtOnce
 }
 
 func (f *federation) Now() int64                         { return 1 }

@@ -6,12 +6,6 @@ import (
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
-// Looks at the state are short: entries wait for them.
-const (
-	jobsAtOnce  = 64
-	tasksAtOnce = 1000
-)
-
 // StateOf returns the source that the copy of the state is.
 func StateOf(site string, r *replica.Replica) Source { return state{site, r} }
 
@@ -22,13 +16,9 @@ type state struct {
 
 // Jobs implements Source. The state says of tasks of large jobs neither where they ran nor what they left.
 func (x state) Jobs(before uint64) (jobs []command.JobID, next uint64) {
-	x.replica.View(func(s *fsm.State) {
-		var views []fsm.JobView
-		views, next = s.Jobs(fsm.JobFilter{Owner: x.site}, before, jobsAtOnce)
-		for i := range views {
-			if v := &views[i]; v.Spec.Delivers && v.Spec.Count <= fsm.DetailTasks {
-				jobs = append(jobs, v.ID)
-			}
+	next = x.replica.LookJobs(x.site, before, func(v *fsm.JobView) {
+		if v.Spec.Delivers && v.Spec.Count <= fsm.DetailTasks {
+			jobs = append(jobs, v.ID)
 		}
 	})
 	return jobs, next
@@ -39,34 +29,20 @@ var unsuccessful = fsm.TaskStates(0).With(fsm.TaskFailed).With(fsm.TaskCancelled
 
 // Left implements Source.
 func (x state) Left(id command.JobID, from uint32) (list []fsm.Delivery, next uint32) {
-	x.replica.View(func(s *fsm.State) {
-		job, ok := s.Job(id)
-		if !ok {
+	next = x.replica.LookTasks(id, unsuccessful, from, func(_ *fsm.JobView, v *fsm.TaskView) {
+		if v.Site == "" || v.Site == x.site || v.Attempt == 0 || v.Output.IsZero() {
 			return
 		}
-		scan := fsm.TaskScan{States: unsuccessful, Limit: tasksAtOnce}
-		if next = s.ScanTasks(id, &scan, from, job.Spec.Count); next >= job.Spec.Count {
-			next = 0
-		}
-		for i := range scan.Found {
-			v := &scan.Found[i]
-			if v.Site == "" || v.Site == x.site || v.Attempt == 0 || v.Output.IsZero() {
-				continue
-			}
-			list = append(list, fsm.Delivery{
-				AttemptRef: command.AttemptRef{Job: id, Task: v.Index, Attempt: v.Attempt, Token: v.Token},
-				Site:       v.Site, Output: v.Output, SinceMs: v.EndedMs,
-			})
-		}
+		list = append(list, fsm.Delivery{
+			AttemptRef: command.AttemptRef{Job: id, Task: v.Index, Attempt: v.Attempt, Token: v.Token},
+			Site:       v.Site, Output: v.Output, SinceMs: v.EndedMs,
+		})
 	})
 	return list, next
 }
 
 // Now implements Source.
-func (x state) Now() (ms int64) {
-	x.replica.View(func(s *fsm.State) { ms = s.Time() })
-	return ms
-}
+func (x state) Now() int64 { return x.replica.Time() }
 
 // Where implements Source.
 func (x state) Where(site string) (addr string, entry uint64) {

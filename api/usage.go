@@ -24,17 +24,26 @@ func (p *reports) usage(w http.ResponseWriter, r *http.Request, param func(strin
 		return err
 	}
 	defer done()
-	if q.Visible != nil && !q.Visible(id) {
-		return node.ErrNotFound
-	}
-	q.Job = id
 	ctx, cancel := p.stop.Until(r.Context())
 	defer cancel()
-	u, err := p.archive.Usage(ctx, q)
+	u, err := p.sumUp(ctx, id, q)
 	if err != nil {
-		return archiveProblem(err)
+		return err
 	}
 	return rest.WriteJSON(w, http.StatusOK, usageOf(id, u))
+}
+
+// sumUp sums up what a job has used, of those attempts that a query selects, if who asks may know of it.
+func (p *reports) sumUp(ctx context.Context, id command.JobID, q archive.Query) (*archive.Usage, error) {
+	if q.Visible != nil && !q.Visible(id) {
+		return nil, node.ErrNotFound
+	}
+	q.Job = id
+	u, err := p.archive.Usage(ctx, q)
+	if err != nil {
+		return nil, archiveProblem(err)
+	}
+	return u, nil
 }
 
 // hour is in ms.
@@ -57,8 +66,7 @@ func usageOf(id command.JobID, u *archive.Usage) wire.JobUsage {
 	if mean := u.MeanPeak(); u.PeakBytes > 0 {
 		out.PeakBytes, out.MeanPeakBytes = &u.PeakBytes, &mean
 	}
-	if u.PeakBytes > 0 && u.MemMiB > 0 {
-		share := float64(u.PeakBytes) / float64(u.MemMiB<<20)
+	if share, ok := u.PeakShare(); ok {
 		out.PeakEfficiency = &share
 	}
 	for source, n := range u.Sources {
@@ -74,18 +82,10 @@ var _ web.Usages = pageUsages{}
 
 // Usage implements web.Usages: nothing of a job that the context's asker may not know.
 func (p pageUsages) Usage(ctx context.Context, id command.JobID) (*archive.Usage, error) {
-	q := archive.Query{Job: id, Visible: p.past.visible(ctx)}
-	if q.Visible != nil && !q.Visible(id) {
-		return nil, node.ErrNotFound
-	}
 	done, err := p.past.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	u, err := p.past.archive.Usage(ctx, q)
-	if err != nil {
-		return nil, archiveProblem(err)
-	}
-	return u, nil
+	return p.past.sumUp(ctx, id, archive.Query{Visible: p.past.visible(ctx)})
 }

@@ -87,9 +87,8 @@ func memoryWords(u *archive.Usage) string {
 		return "not known"
 	}
 	words := byteWords(u.PeakBytes) + " at most"
-	if u.MemMiB > 0 {
-		words += fmt.Sprintf(", %s of the %s MiB that a task may use", shareWords(float64(u.PeakBytes)/float64(u.MemMiB<<20)),
-			count(u.MemMiB))
+	if share, ok := u.PeakShare(); ok {
+		words += fmt.Sprintf(", %s of the %s MiB that a task may use", shareWords(share), count(u.MemMiB))
 	}
 	if mean := u.MeanPeak(); mean > 0 && u.Attempts > 1 {
 		words += ", " + byteWords(mean) + " in the mean"

@@ -56,6 +56,14 @@ func (u *Usage) add(t *Attempt) {
 	u.Used.add(t)
 }
 
+// PeakShare returns the greatest memory by what one task may use; false: one of them is not known.
+func (u *Usage) PeakShare() (float64, bool) {
+	if u.PeakBytes == 0 || u.MemMiB == 0 {
+		return 0, false
+	}
+	return float64(u.PeakBytes) / float64(u.MemMiB<<20), true
+}
+
 func (u *Usage) span(t *Attempt) {
 	if u.First.IsZero() || t.Started.Before(u.First) {
 		u.First = t.Started

@@ -18,23 +18,31 @@ const maxInProgress = 10_000
 // task as assigned or running, but for its owner's broker, which may ask (farProgress).
 type StartProgress struct {
 	mu sync.Mutex
-	by map[executor.ID]string
+	by notes
 	// results are of attempts that have ended.
-	results map[executor.ID]string
+	results notes
+}
+
+// notes are texts about attempts, maxInProgress at most.
+type notes map[executor.ID]string
+
+// set notes a text, "" = none any more.
+func (n *notes) set(id executor.ID, text string) {
+	switch {
+	case text == "":
+		delete(*n, id)
+	case *n == nil:
+		*n = notes{id: text}
+	case len(*n) < maxInProgress:
+		(*n)[id] = text
+	}
 }
 
 // RecordResult notes what the result of an attempt waits for, "": it does not.
 func (d *StartProgress) RecordResult(id executor.ID, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case why == "":
-		delete(d.results, id)
-	case d.results == nil:
-		d.results = map[executor.ID]string{id: why}
-	case len(d.results) < maxInProgress:
-		d.results[id] = why
-	}
+	d.results.set(id, why)
 }
 
 // resultWhy returns what results of a job wait for, that of its first task, "": none does.
@@ -63,14 +71,7 @@ func (d *StartProgress) resultWhy(job command.JobID) string {
 func (d *StartProgress) Record(ev executor.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case ev.Doing == "":
-		delete(d.by, ev.ID)
-	case d.by == nil:
-		d.by = map[executor.ID]string{ev.ID: ev.Doing}
-	case len(d.by) < maxInProgress:
-		d.by[ev.ID] = ev.Doing
-	}
+	d.by.set(ev.ID, ev.Doing)
 }
 
 // of returns what is done for an attempt, "" = nothing is known.

@@ -41,11 +41,8 @@ func (s homeStore) Put(list []homelogs.Output) error {
 
 // serveLogs gives members what their tasks have written here.
 func (m *siteMember) serveLogs(conn net.Conn, p relay.Preamble) {
-	b := m.broker.Load()
-	if b == nil {
-		_ = conn.Close()
-		return
+	if b := m.brokerFor(conn); b != nil {
+		s := asklogs.Server{Answer: b.GiveOutput}
+		s.Serve(context.Background(), conn, p) // the peer port closes its connection
 	}
-	s := asklogs.Server{Answer: b.GiveOutput}
-	s.Serve(context.Background(), conn, p) // the peer port closes its connection
 }

@@ -141,11 +141,19 @@ func (m *siteMember) serveEnroll(conn net.Conn, _ relay.Preamble) {
 	}
 }
 
-// serveKeys answers members that run this site's jobs.
-func (m *siteMember) serveKeys(conn net.Conn, p relay.Preamble) {
+// brokerFor returns the broker that is to serve a connection. As long as there is none it ends the connection.
+func (m *siteMember) brokerFor(conn net.Conn) *broker.Broker {
 	b := m.broker.Load()
 	if b == nil {
 		_ = conn.Close()
+	}
+	return b
+}
+
+// serveKeys answers members that run this site's jobs.
+func (m *siteMember) serveKeys(conn net.Conn, p relay.Preamble) {
+	b := m.brokerFor(conn)
+	if b == nil {
 		return
 	}
 	answer := func(ctx context.Context, from string, q askkeys.Question) []seal.Answer {

@@ -9,11 +9,8 @@ import (
 
 // serveProgress tells members what their tasks do here before they start.
 func (m *siteMember) serveProgress(conn net.Conn, p relay.Preamble) {
-	b := m.broker.Load()
-	if b == nil {
-		_ = conn.Close()
-		return
+	if b := m.brokerFor(conn); b != nil {
+		s := askprogress.Server{Answer: b.GiveProgress}
+		s.Serve(conn, p)
 	}
-	s := askprogress.Server{Answer: b.GiveProgress}
-	s.Serve(conn, p)
 }

@@ -5,13 +5,13 @@ package diskspace
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/files/store"
 )
 
 // diskEvery is how often the free space is looked at.
@@ -91,10 +91,11 @@ func (d *Watch) relieved() (free int64, err error) {
 	}
 }
 
-// Room looks, and returns how many bytes more may be written before the disk is full; Unbounded if nobody watches it.
+// Room looks, and returns how many bytes more may be written before the disk is full; store.Unbounded if nobody watches
+// it.
 func (d *Watch) Room() int64 {
 	if d.Path == "" {
-		return Unbounded
+		return store.Unbounded
 	}
 	free, err := d.Free(d.Path)
 	if err != nil {
@@ -102,9 +103,6 @@ func (d *Watch) Room() int64 {
 	}
 	return free - d.MinFree
 }
-
-// Unbounded is more than any disk has.
-const Unbounded = math.MaxInt64 / 2
 
 // FreeBytes returns how much was free at the last look.
 func (d *Watch) FreeBytes() int64 { return d.free.Load() }

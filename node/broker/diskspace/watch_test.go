@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/files/store"
 )
 
 // gauge is a disk whose free space a test sets; negative: it cannot be measured.
@@ -105,7 +106,7 @@ func TestWhatMayGoGoesFirst(t *testing.T) {
 	if d.Room() != 100 {
 		t.Errorf("there is room for %d above 800 of 900", d.Room())
 	}
-	if room := New(node.Disk{}).Room(); room != Unbounded {
+	if room := New(node.Disk{}).Room(); room != store.Unbounded {
 		t.Errorf("of a disk that nobody watches there is room for %d", room)
 	}
 }

@@ -68,12 +68,26 @@ func killExecutor(ctx context.Context, fed *testbed.Federation, stamp string, ma
 	if err != nil {
 		return err
 	}
+	if err = loseExecutor(ctx, jobs, owner, victim, spare, marks, startLimit, moved); err != nil {
+		return err
+	}
+	if err := fed.Restart(ctx, victim); err != nil {
+		return err
+	}
+	return awaitWhole(ctx, fed)
+}
+
+// loseExecutor kills the site that runs jobs, times until each runs at the spare site, which must be within a limit,
+// and cancels them. jobs says what each does about a loss.
+func loseExecutor(ctx context.Context, jobs map[string]string, owner, victim, spare *testbed.Site, marks *starts,
+	within time.Duration, moved map[string]sample,
+) error {
 	killed := time.Now()
 	if err := victim.Kill(); err != nil {
 		return err
 	}
 	for range jobs {
-		st, err := marks.next(ctx)
+		st, err := marks.nextWithin(ctx, within)
 		if err != nil {
 			return err
 		}
@@ -88,10 +102,7 @@ func killExecutor(ctx context.Context, fed *testbed.Federation, stamp string, ma
 			return err
 		}
 	}
-	if err := fed.Restart(ctx, victim); err != nil {
-		return err
-	}
-	return awaitWhole(ctx, fed)
+	return nil
 }
 
 // placeForeign has a task of each kind run at the victim, with room for both at

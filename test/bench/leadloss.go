@@ -78,11 +78,25 @@ func (o *outage) add(t *table) {
 
 // killLead kills the leader once and waits until the federation is whole again.
 func killLead(ctx context.Context, fed *testbed.Federation, all *outage) error {
+	return loseLead(ctx, fed, askEvery, askAround, all, func(lead *testbed.Site) error {
+		if err := fed.Restart(ctx, lead); err != nil {
+			return err
+		}
+		return awaitWhole(ctx, fed)
+	})
+}
+
+// loseLead kills the leader once while others are asked so often, until a while after the first acknowledgement. again
+// starts it again.
+func loseLead(
+	ctx context.Context, fed *testbed.Federation, every, while time.Duration, all *outage,
+	again func(lead *testbed.Site) error,
+) error {
 	lead, others, err := leadAndOthers(ctx, fed)
 	if err != nil {
 		return err
 	}
-	asks := openStream(ctx, others, askEvery)
+	asks := openStream(ctx, others, every)
 	defer func() {
 		for a := range asks.stop() {
 			all.count(a)
@@ -95,20 +109,16 @@ func killLead(ctx context.Context, fed *testbed.Federation, all *outage) error {
 	if err = lead.Kill(); err != nil {
 		return err
 	}
-	gone := time.Now()
-	gap, err := asks.firstCommit(ctx, killed, gone, all)
+	gap, err := asks.firstCommit(ctx, killed, time.Now(), all)
 	if err != nil {
 		return err
 	}
 	all.gaps = append(all.gaps, gap)
-	if err := pause(ctx, askAround); err != nil {
+	if err = pause(ctx, while); err != nil {
 		return err
 	}
 	asks.end()
-	if err := fed.Restart(ctx, lead); err != nil {
-		return err
-	}
-	return awaitWhole(ctx, fed)
+	return again(lead)
 }
 
 // ask is one submission as its client saw it.

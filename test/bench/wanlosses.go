@@ -41,30 +41,9 @@ func (sc *scene) loseLeaders(ctx context.Context) error {
 }
 
 func (sc *scene) loseLeader(ctx context.Context, all *outage) error {
-	lead, others, err := leadAndOthers(ctx, &sc.Federation)
-	if err != nil {
-		return err
-	}
-	asks := openStream(ctx, others, farAskEvery)
-	defer func() {
-		for a := range asks.stop() {
-			all.count(a)
-		}
-	}()
-	if err = pause(ctx, askAround); err != nil {
-		return err
-	}
-	killed := time.Now()
-	if err = lead.Kill(); err != nil {
-		return err
-	}
-	gap, err := asks.firstCommit(ctx, killed, time.Now(), all)
-	if err != nil {
-		return err
-	}
-	all.gaps = append(all.gaps, gap)
-	asks.end()
-	return sc.again(ctx, lead)
+	return loseLead(ctx, &sc.Federation, farAskEvery, 0, all, func(lead *testbed.Site) error {
+		return sc.again(ctx, lead)
+	})
 }
 
 // measureFarSite kills a site that runs two tasks of another, and times each until it runs elsewhere.
@@ -110,25 +89,9 @@ func (sc *scene) loseSite(ctx context.Context, marks *starts, i int, moved map[s
 	if err != nil {
 		return err
 	}
-	killed := time.Now()
-	if err := victim.Kill(); err != nil {
+	err = loseExecutor(ctx, jobs, owner, victim, spare, marks, 3*farLease(sc.env), moved)
+	if err != nil {
 		return err
-	}
-	for range jobs {
-		st, err := marks.nextWithin(ctx, 3*farLease(sc.env))
-		if err != nil {
-			return err
-		}
-		onLoss, ok := jobs[st.job]
-		if !ok || st.attempt != 2 || st.site != spare.Name {
-			return fmt.Errorf("unexpected start %+v after the loss of %s", st, victim.Name)
-		}
-		moved[onLoss] = append(moved[onLoss], since(killed, st.at))
-	}
-	for id := range jobs {
-		if err := cancelJob(ctx, owner, id); err != nil {
-			return err
-		}
 	}
 	return sc.again(ctx, victim)
 }

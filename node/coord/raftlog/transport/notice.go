@@ -135,7 +135,7 @@ func (t *Transport) sendNotice(id raft.ServerID, p *progress) bool {
 func (t *Transport) tell(id raft.ServerID, target raft.ServerAddress, p *progress, req *raft.AppendEntriesRequest,
 ) bool {
 	var resp raft.AppendEntriesResponse
-	err := t.NetworkTransport.AppendEntries(id, target, req, &resp)
+	err := t.carry(id, target, req, &resp)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.commits.waiting--

@@ -13,12 +13,14 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/latency"
 )
 
-// Transport sends by raft's network transport and receives by itself (receive.go).
+// Transport sends by raft's network transport and by pipes (pipe.go), and receives by itself (receive.go). raft's own
+// pipelining, which MaxRPCsInFlight 1 turns off, wedges a follower.
 // It also keeps each follower's progress (raft does not tell) and tells followers of
 // a commit (notice.go).
 type Transport struct {
 	*raft.NetworkTransport
-	self raft.RPCHeader
+	stream raft.StreamLayer
+	self   raft.RPCHeader
 
 	// See screen.go: requests that raft may see, and what it takes to judge them.
 	screened chan raft.RPC
@@ -58,7 +60,7 @@ func newTransport(s raft.StreamLayer, complain func(net.Conn, error), site strin
 		Stream: s, ServerAddressProvider: byName{}, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: within, Logger: logger,
 	})
 	return &Transport{
-		NetworkTransport: nt, screened: make(chan raft.RPC), shut: make(chan struct{}),
+		NetworkTransport: nt, stream: s, screened: make(chan raft.RPC), shut: make(chan struct{}),
 		complain: complain, within: within, leads: termLeader{silence: silence},
 		self: raft.RPCHeader{
 			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(nt.LocalAddr()),
@@ -86,6 +88,10 @@ type progress struct {
 	at      time.Time      // last answer
 	took    latency.Recent // from requests with entries to their answers
 	commits commitNews
+	// Of pipes.go: spare is for the next pipe. A former term's pipe may still be ending.
+	pipe    *pipe
+	spare   net.Conn
+	dialing bool
 	// Of confirm.go: acked is the newest round in which a request was sent that
 	// the follower answered in this term, wanted the newest that waits for it.
 	acked, wanted uint64
@@ -250,6 +256,7 @@ func (t *Transport) Close() error {
 	}
 	t.closed = true
 	t.mu.Unlock()
+	t.closePipes()
 	err := t.NetworkTransport.Close()
 	t.CloseStreams()
 	return err

@@ -119,10 +119,11 @@ func (p *modelPlay) pipeline(next *uint64) {
 		for {
 			select {
 			case f := <-pipe.Consumer():
+				q := f.Request() // it may be the pipe's end
 				if !f.Response().Success {
 					return
 				}
-				acked = max(acked, lastOf(f.Request())+1)
+				acked = max(acked, lastOf(q)+1)
 			case <-stop:
 				return
 			}

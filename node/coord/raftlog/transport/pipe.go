@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -66,21 +67,24 @@ func newPipe(t *Transport, id raft.ServerID, target raft.ServerAddress, conn net
 }
 
 // AppendEntries implements raft.AppendPipeline. It returns once the next request may be sent, and never waits for
-// whoever reads Consumer.
+// whoever reads Consumer. What becomes of a request is told there only: see pipeEnd.
 func (p *pipe) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 ) (raft.AppendFuture, error) {
 	var f *flight
 	for _, part := range partsOf(args) {
 		f = newFlight(part, resp, false)
-		if err := p.waitForRoom(f); err != nil {
-			return nil, err
+		err := p.waitForRoom(f)
+		if err == nil {
+			err = p.send(f)
 		}
-		if err := p.send(f); err != nil {
-			return nil, err
+		if err != nil {
+			p.fail(err)
+			break
 		}
+		p.pace(f)
 		resp = new(raft.AppendEntriesResponse)
 	}
-	return f, p.pace(f)
+	return f, nil
 }
 
 // notice sends a request that raft does not know of, and waits for its answer.
@@ -105,22 +109,24 @@ func (p *pipe) waitForRoom(f *flight) error {
 		p.mu.Lock()
 		room, err := p.window.hasRoom(f), p.err
 		p.mu.Unlock()
-		if err != nil || room {
+		if err != nil {
+			f.end(err)
 			return err
+		}
+		if room {
+			return nil
 		}
 		<-wait
 	}
 }
 
 // pace waits for the answer, or a moment.
-func (p *pipe) pace(f *flight) error {
+func (p *pipe) pace(f *flight) {
 	moment := time.NewTimer(pipePace)
 	defer moment.Stop()
 	select {
 	case <-f.done:
-		return f.err
 	case <-moment.C:
-		return nil
 	}
 }
 
@@ -129,11 +135,12 @@ func (p *pipe) send(f *flight) error {
 	p.sending.Lock()
 	defer p.sending.Unlock()
 	var err error
-	if f.round, err = p.t.begin(p.id, f.args); err != nil {
-		return err
+	if f.round, err = p.t.begin(p.id, f.args); err == nil {
+		f.start = time.Now()
+		err = p.push(f)
 	}
-	f.start = time.Now()
-	if err = p.push(f); err != nil {
+	if err != nil {
+		f.end(err)
 		return err
 	}
 	if err = p.write(p.t.toldEntries(p.id, f.args)); err != nil {
@@ -166,8 +173,9 @@ func (p *pipe) write(args *raft.AppendEntriesRequest) error {
 	return p.w.Flush()
 }
 
-// receive reads the answers until the pipe ends.
+// receive reads the answers until the pipe ends, and has raft's reader end then.
 func (p *pipe) receive() {
+	defer p.hand(pipeEnd{})
 	for f := p.next(); f != nil; f = p.next() {
 		if err := p.read(f.resp); err != nil {
 			p.fail(fmt.Errorf("answer of %s: %w", p.id, err))
@@ -181,14 +189,29 @@ func (p *pipe) receive() {
 		if !f.resp.Success { // before raft hears of it, which then waits for nothing here
 			p.fail(errRefused)
 		}
-		if f.ours {
-			continue
-		}
-		select {
-		case p.out <- f:
-		case <-p.closed:
+		if !f.ours {
+			p.hand(f)
 		}
 	}
+}
+
+// hand gives raft's reader what comes next, unless it has left.
+func (p *pipe) hand(f raft.AppendFuture) {
+	select {
+	case p.out <- f:
+	case <-p.closed:
+	}
+}
+
+// pipeEnd ends the goroutine of raft's that reads the answers, and so raft's use of the pipe. raft knows no other way:
+// an answer that is made up counts as a contact, and what raft logs of an error of AppendEntries is read without the
+// lock under which it may just be changing.
+type pipeEnd struct{ raft.AppendFuture }
+
+// Request implements raft.AppendFuture. raft's reader holds no lock when it calls it.
+func (pipeEnd) Request() *raft.AppendEntriesRequest {
+	runtime.Goexit()
+	return nil
 }
 
 // next waits for a request in flight, and returns the oldest; nil: the pipe has ended.
@@ -254,6 +277,9 @@ func (p *pipe) fail(err error) {
 		p.t.failed(p.id, f.args.Term)
 	}
 	p.t.forget(p)
+	if !errors.Is(err, raft.ErrPipelineShutdown) {
+		p.t.log.Info("pipeline ended", "peer", p.id, "error", err)
+	}
 }
 
 // Consumer implements raft.AppendPipeline.

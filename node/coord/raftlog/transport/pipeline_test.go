@@ -59,9 +59,9 @@ func onTheWire(t *testing.T, lead *Transport) (most int) {
 // TestRaftUnderFaults: whatever happens to connections, stores, members and terms, nothing that was acknowledged is
 // lost, all members have one history, and once the faults are over nobody is stuck.
 func TestRaftUnderFaults(t *testing.T) {
-	runs := uint64(8)
+	runs := uint64(4)
 	if testing.Short() {
-		runs = 2
+		runs = 1
 	}
 	for seed := range runs {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

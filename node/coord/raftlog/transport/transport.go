@@ -20,6 +20,7 @@ import (
 type Transport struct {
 	*raft.NetworkTransport
 	stream raft.StreamLayer
+	log    hclog.Logger
 	self   raft.RPCHeader
 
 	// See screen.go: requests that raft may see, and what it takes to judge them.
@@ -60,7 +61,7 @@ func newTransport(s raft.StreamLayer, complain func(net.Conn, error), site strin
 		Stream: s, ServerAddressProvider: byName{}, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: within, Logger: logger,
 	})
 	return &Transport{
-		NetworkTransport: nt, stream: s, screened: make(chan raft.RPC), shut: make(chan struct{}),
+		NetworkTransport: nt, stream: s, log: logger, screened: make(chan raft.RPC), shut: make(chan struct{}),
 		complain: complain, within: within, leads: termLeader{silence: silence},
 		self: raft.RPCHeader{
 			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(nt.LocalAddr()),

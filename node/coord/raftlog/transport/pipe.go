@@ -31,6 +31,14 @@ var errFull = errors.New("too many requests in flight")
 // errRefused ends a pipe.
 var errRefused = errors.New("the follower refused a request")
 
+// errBehind ends a pipe.
+var errBehind = errors.New("the follower is far behind")
+
+// maxBehind is how many entries may wait to be sent by a pipe. raft hands it one request for each new entry, else one
+// in CommitTimeout, so a follower that was slow would stay behind once no more come; one request at a time goes on until
+// all is sent.
+const maxBehind = 256
+
 // pipe is raft's way to one follower in one term.
 type pipe struct {
 	t      *Transport
@@ -84,7 +92,16 @@ func (p *pipe) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendE
 		p.pace(f)
 		resp = new(raft.AppendEntriesResponse)
 	}
+	if p.isBehind(args) && f.Error() == nil { // all before it are answered as well
+		p.fail(errBehind)
+	}
 	return f, nil
+}
+
+// isBehind reports whether much is left to send after a request.
+func (p *pipe) isBehind(args *raft.AppendEntriesRequest) bool {
+	r := p.t.raft.Load()
+	return r != nil && (*r).LastIndex() > lastOf(args)+maxBehind
 }
 
 // notice sends a request that raft does not know of, and waits for its answer.
@@ -186,7 +203,7 @@ func (p *pipe) receive() {
 		if !p.settle(f) {
 			return
 		}
-		if !f.resp.Success { // before raft hears of it, which then waits for nothing here
+		if f.endsReader() { // before raft hears of it, which then waits for nothing here
 			p.fail(errRefused)
 		}
 		if !f.ours {

@@ -51,6 +51,10 @@ func (f *flight) Request() *raft.AppendEntriesRequest { return f.args }
 // Response implements raft.AppendFuture.
 func (f *flight) Response() *raft.AppendEntriesResponse { return f.resp }
 
+// endsReader reports whether raft's reader leaves at the answer: a refusal, or one of a newer term, whatever else that
+// says.
+func (f *flight) endsReader() bool { return !f.resp.Success || f.resp.Term > f.args.Term }
+
 func (f *flight) end(err error) {
 	f.err = err
 	close(f.done)

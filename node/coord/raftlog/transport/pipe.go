@@ -35,8 +35,8 @@ var errRefused = errors.New("the follower refused a request")
 var errBehind = errors.New("the follower is far behind")
 
 // maxBehind is how many entries may wait to be sent by a pipe. raft hands it one request for each new entry, else one
-// in CommitTimeout, so a follower that was slow would stay behind once no more come; one request at a time goes on until
-// all is sent.
+// in CommitTimeout, so a follower that was slow would stay behind once no more come; one request at a time goes on
+// until all is sent.
 const maxBehind = 256
 
 // pipe is raft's way to one follower in one term.

@@ -33,9 +33,8 @@ type bounds struct {
 	listens bool
 }
 
-// boundsOf is generous to members: a leader uses up to thirteen connections of kind raft
-// to each of them (eight for notices while it has no pipe), a member one of each other
-// kind, and sometimes the one before.
+// boundsOf is generous to members: a leader uses up to ten connections of kind raft
+// to each of them, a member one of each other kind, and sometimes the one before.
 func boundsOf(k Kind) bounds {
 	switch k {
 	case KindRaft:

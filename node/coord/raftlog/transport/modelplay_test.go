@@ -32,6 +32,7 @@ func newModelPlay(t *testing.T, old []uint64) *modelPlay {
 	p.m.delay = func() time.Duration { return time.Duration(p.delay.Load()) }
 	p.lead = p.m.open(t, "a", 2*time.Second)
 	p.lead.Attach(racing{state: raft.Leader})
+	p.lead.measured("b", roundTrip)
 	p.startFollower()
 	next := uint64(len(p.log.terms) + 1)
 	p.wg.Go(func() { p.replicate(next) })
@@ -185,6 +186,10 @@ func (p *modelPlay) step(s modelStep) {
 		p.m.cut("b")
 		<-time.After(d)
 		p.startFollower()
+	case "near":
+		p.lead.measured("b", 0)
+	case "far":
+		p.lead.measured("b", roundTrip)
 	case "wait":
 		<-time.After(d)
 	}

@@ -9,17 +9,18 @@ import (
 // A follower learns that an entry is committed from the next append request. When none
 // follows, raft sends one only after CommitTimeout; lowering that to a few milliseconds
 // costs hundreds of requests a second at rest. Instead the leader sends a notice at once,
-// an empty append request: behind the entry, whether or not this follower has
-// acknowledged it, and whether or not other entries are in flight. A notice says only
-// what is true forever (the leader of this term had this entry, of this term, committed),
-// so it is safe however late it arrives, and a follower without the entry refuses it.
+// an empty append request, unless entries follow, whose request tells the same. By a pipe
+// it goes behind its entry, whether or not this follower has acknowledged that. Without a
+// pipe it could arrive before the entry: there it waits for the acknowledgement, and one
+// is under way at a time. A notice says only what is true forever (the leader of this term
+// had this entry, of this term, committed), so it is safe however late it arrives, and a
+// follower without the entry refuses it.
 
 const (
-	// noticePace is how long a notice waits for the answer to the one before. On a LAN
-	// that has come by then, and a notice tells of all commits since; over a WAN it is
-	// little beside a round trip.
+	// noticePace is how long a notice on a pipe waits for the answer to the one before,
+	// so that one tells of several commits: it is little beside a round trip.
 	noticePace = 2 * time.Millisecond
-	// maxNotices bounds those to one follower that are not answered.
+	// maxNotices bounds those on a pipe that are not answered.
 	maxNotices = 8
 )
 
@@ -72,9 +73,20 @@ func (t *Transport) Committed(l *raft.Log) {
 		return
 	}
 	t.committed = max(t.committed, l.Index)
+	last := t.lastIndex()
 	for id, p := range t.peers {
-		t.tellCommit(id, p)
+		if p.pipe != nil || p.match >= last { // else it answers soon, and entries may follow
+			t.tellCommit(id, p)
+		}
 	}
+}
+
+// lastIndex returns the newest entry of this member.
+func (t *Transport) lastIndex() uint64 {
+	if r := t.raft.Load(); r != nil {
+		return (*r).LastIndex()
+	}
+	return 0
 }
 
 // tellCommit has a follower told of the newest commit, if it was not.
@@ -88,13 +100,17 @@ func (t *Transport) tellCommit(id raft.ServerID, p *progress) {
 	t.wg.Go(func() { t.sendNotices(id, p) })
 }
 
-// owesNotice reports whether a follower may be told of a commit that no request tells it.
+// owesNotice reports whether a follower may be told of a commit that no request tells it, none that is about to be sent
+// either.
 //
 // REQUIRES: t.mu held.
 func (t *Transport) owesNotice(p *progress) bool {
-	n := &p.commits
-	return !t.closed && !t.muted && n.telling < t.committed && t.committed <= max(n.sent, p.match) &&
-		n.waiting < maxNotices && p.addr != ""
+	n, there, most := &p.commits, p.match, 1
+	if p.pipe != nil {
+		there, most = max(n.sent, p.match), maxNotices
+	}
+	return !t.closed && !t.muted && n.telling < t.committed && t.committed <= there && n.waiting < most &&
+		p.addr != "" && t.lastIndex() <= n.sent
 }
 
 // sendNotices sends notices until none is owed or one fails: what comes of the follower
@@ -118,24 +134,42 @@ func (t *Transport) sendNotice(id raft.ServerID, p *progress) bool {
 	}
 	p.commits.sending(req)
 	p.commits.waiting++
-	target, answer := p.addr, make(chan bool, 1)
-	t.wg.Go(func() { answer <- t.tell(id, target, p, req) })
+	target, by := p.addr, p.pipe
 	t.mu.Unlock()
-	accepted := true
-	select {
-	case accepted = <-answer:
-	case <-time.After(noticePace):
-	}
+	accepted := t.paced(by, func() bool { return t.tell(id, target, by, p, req) })
 	t.mu.Lock()
 	p.commits.running = accepted
 	return accepted
 }
 
-// tell sends a notice and notes what becomes of it.
-func (t *Transport) tell(id raft.ServerID, target raft.ServerAddress, p *progress, req *raft.AppendEntriesRequest,
+// paced has a notice sent and waits for its answer: by a pipe for a moment only, after which it is taken for accepted.
+func (t *Transport) paced(by *pipe, send func() bool) (accepted bool) {
+	if by == nil {
+		return send()
+	}
+	answer := make(chan bool, 1)
+	t.wg.Go(func() { answer <- send() })
+	moment := time.NewTimer(noticePace)
+	defer moment.Stop()
+	select {
+	case accepted = <-answer:
+		return accepted
+	case <-moment.C:
+		return true
+	}
+}
+
+// tell sends a notice by a pipe, or without one, and notes what becomes of it.
+func (t *Transport) tell(id raft.ServerID, target raft.ServerAddress, by *pipe, p *progress,
+	req *raft.AppendEntriesRequest,
 ) bool {
 	var resp raft.AppendEntriesResponse
-	err := t.carry(id, target, req, &resp)
+	var err error
+	if by != nil {
+		err = by.notice(req, &resp)
+	} else {
+		err = t.NetworkTransport.AppendEntries(id, target, req, &resp)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.commits.waiting--

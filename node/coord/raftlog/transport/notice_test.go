@@ -59,18 +59,16 @@ func appendOf(tr *Transport, from, to, commit uint64) *raft.AppendEntriesRequest
 // entry by then, and though other entries are in flight.
 func TestCommitsAreToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &members{delay: func() time.Duration { return roundTrip / 2 }}
-		lead, follower := m.open(t, "a", 10*time.Second), m.open(t, "b", 10*time.Second)
-		lead.Attach(racing{state: raft.Leader})
-		follower.Attach(racing{state: raft.Follower})
-		done := far(follower)
+		m := &members{}
+		lead, follower, p := piped(t, m)
+		done, told := far(follower), drained(p)
 		send := func(from, to uint64) {
-			var resp raft.AppendEntriesResponse
-			if err := lead.AppendEntries("b", "b", appendOf(lead, from, to, 0), &resp); err != nil || !resp.Success {
-				t.Errorf("entries %d to %d: %v, %+v", from, to, err, resp)
+			if _, err := p.AppendEntries(appendOf(lead, from, to, 0), new(raft.AppendEntriesResponse)); err != nil {
+				t.Errorf("entries %d to %d: %v", from, to, err)
 			}
 		}
-		send(1, 1) // connections are open
+		send(1, 1)
+		<-time.After(2 * roundTrip)
 		lead.Committed(&raft.Log{Index: 1, Term: leaderTerm})
 		<-time.After(2 * roundTrip)
 		begun := time.Now()
@@ -90,8 +88,10 @@ func TestCommitsAreToldAtOnce(t *testing.T) {
 		if n.told != 3 || n.waiting != 0 || n.running {
 			t.Errorf("at rest: %+v", n)
 		}
+		_ = p.Close()
 		m.close(lead)
 		m.close(follower)
+		<-told
 		heard := done()
 		for i, want := range map[uint64]time.Duration{
 			2: roundTrip/2 + 10*time.Millisecond,
@@ -102,4 +102,20 @@ func TestCommitsAreToldAtOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// drained reads what raft's reader would; the channel is closed once the pipe has ended.
+func drained(p *pipe) chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case <-p.Consumer():
+			case <-p.closed:
+				return
+			}
+		}
+	}()
+	return over
 }

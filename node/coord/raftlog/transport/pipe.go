@@ -34,6 +34,9 @@ var errRefused = errors.New("the follower refused a request")
 // errBehind ends a pipe.
 var errBehind = errors.New("the follower is far behind")
 
+// errNear ends a pipe; see way.go.
+var errNear = errors.New("the follower is near")
+
 // maxBehind is how many entries may wait to be sent by a pipe. raft hands it one request for each new entry, else one
 // in CommitTimeout, so a follower that was slow would stay behind once no more come; one request at a time goes on
 // until all is sent.
@@ -92,10 +95,21 @@ func (p *pipe) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendE
 		p.pace(f)
 		resp = new(raft.AppendEntriesResponse)
 	}
-	if p.isBehind(args) && f.Error() == nil { // all before it are answered as well
-		p.fail(errBehind)
+	if why := p.needless(args); why != nil && f.Error() == nil { // all before it are answered as well
+		p.fail(why)
 	}
 	return f, nil
+}
+
+// needless returns why one request at a time does better after a request; nil: it does not.
+func (p *pipe) needless(args *raft.AppendEntriesRequest) error {
+	switch {
+	case p.isBehind(args):
+		return errBehind
+	case p.t.isNear(p.id):
+		return errNear
+	}
+	return nil
 }
 
 // isBehind reports whether much is left to send after a request.

@@ -18,6 +18,7 @@ func piped(t *testing.T, m *members) (lead, follower *Transport, p *pipe) {
 	lead, follower = m.open(t, "a", 10*time.Second), m.open(t, "b", 10*time.Second)
 	lead.Attach(racing{state: raft.Leader})
 	follower.Attach(racing{state: raft.Follower})
+	lead.measured("b", roundTrip)
 	if _, err := lead.AppendEntriesPipeline("b", "b"); err != raft.ErrPipelineReplicationNotSupported { //nolint:errorlint // raft compares
 		t.Fatalf("a pipe without a connection: %v", err)
 	}
@@ -28,6 +29,15 @@ func piped(t *testing.T, m *members) (lead, follower *Transport, p *pipe) {
 	}
 	p, _ = got.(*pipe)
 	return lead, follower, p
+}
+
+// measured has a follower's round trip known.
+func (t *Transport) measured(id raft.ServerID, trip time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for range 8 {
+		t.progressOf(id).way.add(time.Now(), trip)
+	}
 }
 
 func (p *pipe) inFlight() int {

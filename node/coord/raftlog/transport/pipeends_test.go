@@ -58,7 +58,7 @@ func TestNewerTermEndsPipe(t *testing.T) {
 // comes. A pipe sent it one request in CommitTimeout: it stayed behind for a third of a minute.
 func TestSlowFollowerCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &members{delay: func() time.Duration { return time.Millisecond }}
+		m := &members{delay: func() time.Duration { return 5 * time.Millisecond }}
 		r := openRafts(t, m, "a", "b", "cc")
 		site, lead := r.leader()
 		if err := lead.Apply([]byte("first"), 0).Error(); err != nil {

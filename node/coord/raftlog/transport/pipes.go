@@ -8,12 +8,15 @@ import (
 )
 
 // AppendEntriesPipeline implements raft.Transport. A pipe takes a connection that is there already: to open one takes
-// several round trips, in which raft goes on with one request at a time, and asks again.
+// several round trips, in which raft goes on with one request at a time, and asks again. Who is not far has none.
 func (t *Transport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.progressOf(id)
-	if t.closed || f.spare == nil {
+	if t.closed || !f.way.isFar() {
+		return nil, raft.ErrPipelineReplicationNotSupported
+	}
+	if f.spare == nil {
 		t.dialSpare(id, f)
 		return nil, raft.ErrPipelineReplicationNotSupported
 	}
@@ -86,17 +89,4 @@ func (t *Transport) closePipes() {
 	for _, p := range open {
 		_ = p.Close()
 	}
-}
-
-// carry sends a notice by the follower's pipe, behind the requests that are in flight there, if it has one.
-func (t *Transport) carry(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest,
-	resp *raft.AppendEntriesResponse,
-) error {
-	t.mu.Lock()
-	p := t.progressOf(id).pipe
-	t.mu.Unlock()
-	if p == nil {
-		return t.NetworkTransport.AppendEntries(id, target, args, resp)
-	}
-	return p.notice(args, resp)
 }

@@ -88,6 +88,7 @@ type progress struct {
 	match   uint64         // newest entry known to be stored there
 	at      time.Time      // last answer
 	took    latency.Recent // from requests with entries to their answers
+	way     way
 	commits commitNews
 	// Of pipes.go: spare is for the next pipe. A former term's pipe may still be ending.
 	pipe    *pipe
@@ -147,7 +148,11 @@ func (t *Transport) begin(id raft.ServerID, args *raft.AppendEntriesRequest) (ro
 	}
 	t.beginTerm(args.Term)
 	if args.Term == t.term {
-		t.progressOf(id).commits.sending(args)
+		p := t.progressOf(id)
+		p.commits.sending(args)
+		if p.pipe != nil { // raft may have made the request before the newest commit
+			t.tellCommit(id, p)
+		}
 	}
 	return t.round, nil
 }
@@ -162,17 +167,19 @@ func (t *Transport) failed(id raft.ServerID, term uint64) {
 	}
 }
 
-// measure notes how long a follower took to answer a request with entries.
+// measure notes how long a follower took to answer a request with entries, or a heartbeat.
 func (t *Transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 	begin time.Time,
 ) {
-	if len(args.Entries) == 0 || !resp.Success {
-		return
-	}
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.progressOf(id).took.Add(now, now.Sub(begin))
+	switch p := t.progressOf(id); {
+	case isHeartbeat(args):
+		p.way.add(now, now.Sub(begin))
+	case len(args.Entries) > 0 && resp.Success:
+		p.took.Add(now, now.Sub(begin))
+	}
 }
 
 // Syncs returns the median time that a follower takes to store entries and answer; ok

@@ -15,12 +15,14 @@ import (
 // members are transports that dial each other over wires.
 type members struct {
 	delay  func() time.Duration                 // of a wire; nil: none
+	apart  func(a, b string) time.Duration      // in place of delay, between two members; nil: delay counts
 	refuse func(from, to string) bool           // a wire that cannot be had; nil: all can
 	laid   func(from, to string, laid *wireEnd) // is told each new wire, by the end that is served; nil: nobody
 
 	mu    sync.Mutex
 	trans map[string]*Transport
 	wires map[*wire][2]string
+	count int // of wires laid
 	wg    sync.WaitGroup
 }
 
@@ -70,13 +72,25 @@ func (m *members) dial(from, to string) (net.Conn, error) {
 		return nil, errWire
 	default:
 	}
-	w := newWire(m.delay)
+	delay := m.delay
+	if m.apart != nil {
+		delay = func() time.Duration { return m.apart(from, to) }
+	}
+	w := newWire(delay)
+	m.count++
 	m.wires[w] = [2]string{from, to}
 	if m.laid != nil {
 		m.laid(from, to, w.ends[1])
 	}
 	m.wg.Go(func() { tr.Serve(w.ends[1], relay.Preamble{Site: from}) })
 	return w.ends[0], nil
+}
+
+// laidWires returns how many there were.
+func (m *members) laidWires() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.count
 }
 
 // memberStream dials for a member of members.

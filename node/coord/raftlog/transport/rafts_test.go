@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -88,11 +89,16 @@ type node struct {
 	state *list
 }
 
+// openRafts starts members; all vote but those whose name begins with "no-".
 func openRafts(t *testing.T, m *members, sites ...string) *rafts {
 	r := &rafts{members: m, t: t, nodes: map[string]*node{}}
 	var all []raft.Server
 	for _, s := range sites {
-		all = append(all, raft.Server{ID: raft.ServerID(s), Address: ServerAddress(s, "h:1")})
+		suffrage := raft.Voter
+		if strings.HasPrefix(s, "no-") {
+			suffrage = raft.Nonvoter
+		}
+		all = append(all, raft.Server{Suffrage: suffrage, ID: raft.ServerID(s), Address: ServerAddress(s, "h:1")})
 	}
 	for _, s := range sites {
 		r.nodes[s] = &node{store: &badStore{InmemStore: raft.NewInmemStore()}, snaps: raft.NewInmemSnapshotStore()}

@@ -292,7 +292,7 @@ bench-losses: build bin/slowfs ## measure what killed and paused brokers and a s
 
 # Hosts and links of a network in this process: root. WAN= other sections, such as WAN=far-leader.
 WAN       ?= wan
-WAN_SHORT := far-submissions,far-starts,far-arrays,far-leader,far-noise
+WAN_SHORT := far-submissions,far-starts,far-arrays,far-leader,far-noise,far-nonvoter
 
 .PHONY: bench-wan
 bench-wan: need-root build ## measure sites far apart beside round trips of the same links (root; some ten minutes, 28 at most)

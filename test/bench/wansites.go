@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,30 +40,21 @@ type farSites struct {
 
 	lab     *netlab.Lab
 	list    []*farSite
+	dir     string
 	binary  string
 	profile string
 	cores   int
 }
 
-// openFarSites founds a federation in which each site votes, on links without delay.
+// openFarSites founds a federation in which each site votes, on links without delay. There is a host for one more site.
 func openFarSites(ctx context.Context, env environment, sites, cores int, profile string) (*farSites, error) {
-	lab, err := netlab.New(sites)
+	lab, err := netlab.New(sites + 1)
 	if err != nil {
 		return nil, err
 	}
-	f := &farSites{lab: lab, binary: env.binary, profile: profile, cores: cores}
-	for i, h := range lab.Hosts {
-		name := "site-" + strconv.Itoa(i+1)
-		s := &farSite{host: h, Site: &testbed.Site{
-			Name: name, Dir: filepath.Join(env.dir, "far", name), TokenPath: filepath.Join(env.dir, "far", name, "data", "token"),
-			URL: &url.URL{Scheme: "http", Host: h.Addr + ":7700"},
-			HTTP: &http.Client{
-				Timeout: answerLimit, Transport: &http.Transport{DialContext: h.Dial, MaxIdleConnsPerHost: 512},
-			},
-			Dial: h.Dial,
-		}}
-		f.list, f.Sites = append(f.list, s), append(f.Sites, s.Site)
-		if err := f.configure(s); err != nil {
+	f := &farSites{lab: lab, dir: filepath.Join(env.dir, "far"), binary: env.binary, profile: profile, cores: cores}
+	for range sites {
+		if _, err := f.add(); err != nil {
 			return nil, errors.Join(err, lab.Close())
 		}
 	}
@@ -70,6 +62,36 @@ func openFarSites(ctx context.Context, env environment, sites, cores int, profil
 		return nil, errors.Join(err, f.close())
 	}
 	return f, nil
+}
+
+// add makes the site of the next host; its broker does not run.
+func (f *farSites) add() (*farSite, error) {
+	h := f.lab.Hosts[len(f.list)]
+	name := "site-" + strconv.Itoa(len(f.list)+1)
+	s := &farSite{host: h, Site: &testbed.Site{
+		Name: name, Dir: filepath.Join(f.dir, name), TokenPath: filepath.Join(f.dir, name, "data", "token"),
+		URL: &url.URL{Scheme: "http", Host: h.Addr + ":7700"},
+		HTTP: &http.Client{
+			Timeout: answerLimit, Transport: &http.Transport{DialContext: h.Dial, MaxIdleConnsPerHost: 512},
+		},
+		Dial: h.Dial,
+	}}
+	f.list, f.Sites = append(f.list, s), append(f.Sites, s.Site)
+	return s, f.configure(s)
+}
+
+// joinOneMore has one more site join, beside those that vote.
+func (f *farSites) joinOneMore(ctx context.Context) error {
+	electors := slices.Clone(f.Sites)
+	s, err := f.add()
+	if err != nil {
+		return err
+	}
+	way, err := f.list[0].InviteFile(ctx, f.list[0].Dir, s.Name, electors...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.launch(s, way...), f.awaitWhole(ctx))
 }
 
 // configure writes a site's configuration. Tasks run without sandboxes: links are measured.
@@ -109,7 +131,7 @@ func (f *farSites) found(ctx context.Context) error {
 	return f.awaitWhole(ctx)
 }
 
-// awaitWhole waits until all are ready, vote, and follow one leader.
+// awaitWhole waits until all are ready and follow one leader, and as many vote as may.
 func (f *farSites) awaitWhole(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, farWhole)
 	defer cancel()
@@ -177,7 +199,7 @@ func (f *farSites) lay(ctx context.Context, l layout) (lead *testbed.Site, other
 	if err = f.lab.SetRoundTrips(1, l.roundTrips(places), l.rest); err != nil {
 		return nil, nil, nil, err
 	}
-	if p, err = measurePaths(ctx, f.lab.Hosts); err != nil {
+	if p, err = measurePaths(ctx, f.lab.Hosts[:len(f.list)]); err != nil {
 		return nil, nil, nil, err
 	}
 	if err = f.awaitWhole(ctx); err != nil {

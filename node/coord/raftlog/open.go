@@ -192,7 +192,7 @@ func (l *Log) openRaft(m *member) error {
 	l.trans = transport.New(l.stream, l.cfg.Site, l.t.rpc, l.t.heartbeat, logger)
 	begun := make(chan struct{})
 	l.machine = &machine{
-		m: l.cfg.Machine, fail: l.fail, begun: begun, onApply: l.nudgeFollowers,
+		m: l.cfg.Machine, fail: l.fail, begun: begun, onApply: l.tellFollowers,
 		onConfig: func() { coord.Signal(l.poke) },
 	}
 	l.Bind(backend{l}, l.dialer.Dialer, l.t.calls(), &l.machine.position, l.machine.index.Load,
@@ -236,10 +236,10 @@ func (l *Log) bindLeader() {
 	}
 }
 
-// nudgeFollowers tells the followers of a commit, if this member leads.
-func (l *Log) nudgeFollowers(e *raft.Log) {
+// tellFollowers tells the followers of a commit, if this member leads.
+func (l *Log) tellFollowers(e *raft.Log) {
 	if l.raft.State() == raft.Leader && l.raft.CurrentTerm() == e.Term {
-		l.trans.Committed(e, l.Calls.Busy())
+		l.trans.Committed(e)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // TestStoreErrorsDoNotWedge is the experiment that wedges a follower for good
 // under raft's default pipelining: short bursts of store errors at a follower
-// while entries flow. Our transport does not pipeline, and the follower catches
+// while entries flow. Our transport pipelines in its own way, and the follower catches
 // up. (A member of ours ends at the first such error; here it is told not to.)
 func TestStoreErrorsDoNotWedge(t *testing.T) {
 	c := newCluster(t)

@@ -33,7 +33,7 @@ type bounds struct {
 	listens bool
 }
 
-// boundsOf is generous to members: a leader uses up to eight connections of kind raft
+// boundsOf is generous to members: a leader uses up to ten connections of kind raft
 // to each of them, a member one of each other kind, and sometimes the one before.
 func boundsOf(k Kind) bounds {
 	switch k {

@@ -226,9 +226,6 @@ func (c *Calls) Leads() bool {
 	return ok
 }
 
-// Busy reports whether more entries than the one being applied are in flight.
-func (c *Calls) Busy() bool { return c.seq.busy() }
-
 // Held returns how long sites' calls have waited for their quotas while this member led,
 // by site, for those that did, and this one.
 func (c *Calls) Held() map[string]time.Duration {

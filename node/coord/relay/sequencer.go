@@ -294,6 +294,3 @@ func (s *sequencer) leading() (term uint64, ok bool) {
 	now, leads := s.to.Orders()
 	return term, term != 0 && leads && now == term
 }
-
-// busy reports whether more entries than the one being applied are in flight.
-func (s *sequencer) busy() bool { return len(s.slots) > 1 }

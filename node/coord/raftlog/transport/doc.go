@@ -6,5 +6,7 @@
 // A request comes like this: Serve reads it within its time and memory (receive.go,
 // requests.go), refuses what no member sends (screen.go) and terms that no election
 // led to (terms.go), and hands it to raft. What is sent is counted and measured
-// (transport.go); Confirm asks the voters (confirm.go).
+// (transport.go). Entries for who is far (way.go) go by a pipe, which does not wait for
+// answers (pipe.go), and notices tell of commits (notice.go); Confirm asks the voters
+// (confirm.go).
 package transport

@@ -20,7 +20,8 @@ import (
 // raft's requests are received here and not by raft's own transport, which decodes
 // whatever comes, for as long as it comes, and believes the name in it. The format is
 // raft's: one byte of kind and the request in msgpack, answered by an error text and
-// the response. No member sends a request before it has the answer to the last one.
+// the response. Requests of one connection are executed one after another; those that a
+// pipe has sent meanwhile wait in the connection.
 
 // inbound answers the raft requests of one accepted connection.
 type inbound struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/raft"
@@ -56,6 +57,13 @@ func limitOf(kind byte) int {
 func msgpack() *codec.MsgpackHandle {
 	h := &codec.MsgpackHandle{}
 	h.MaxInitLen = 1 << 20 // memory grows with what comes, not with what a length promises
+	return h
+}
+
+// sentMsgpack encodes as raft's transport does.
+func sentMsgpack() *codec.MsgpackHandle {
+	h := msgpack()
+	h.TimeNotBuiltin = true
 	return h
 }
 
@@ -187,28 +195,29 @@ func (h *shareBytes) release(holder string, n int) {
 	}
 }
 
-// outbound is a dialed connection of raft's: what answers a request is bounded. raft's
-// transport sends a request, reads its answer, and bounds the time of both.
+// outbound is a dialed connection of raft's: what answers requests is bounded. Whoever sends a
+// request reads its answer, and bounds the time of both; on a pipe others may be sent meanwhile.
 type outbound struct {
 	net.Conn
 	complain func(net.Conn, error)
-	left     int // bytes of the answer that may still come
+	left     atomic.Int64 // bytes that may still come
 }
 
 // Write implements net.Conn.
 func (o *outbound) Write(b []byte) (int, error) {
-	o.left = maxAnswer
+	o.left.Store(maxAnswer)
 	return o.Conn.Write(b)
 }
 
 // Read implements net.Conn.
 func (o *outbound) Read(b []byte) (int, error) {
-	if o.left <= 0 {
+	left := o.left.Load()
+	if left <= 0 {
 		err := fmt.Errorf("%w: an answer of more than %d bytes", ErrRequest, maxAnswer)
 		o.complain(o.Conn, err)
 		return 0, err
 	}
-	n, err := o.Conn.Read(b[:min(len(b), o.left)])
-	o.left -= n
+	n, err := o.Conn.Read(b[:min(len(b), int(left))])
+	o.left.Add(-int64(n))
 	return n, err
 }

@@ -13,19 +13,15 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/latency"
 )
 
-// Transport sends by raft's network transport and receives by itself (receive.go).
-// It also keeps each follower's progress (raft does not tell) and nudges followers
-// after a commit.
-//
-// A follower learns that an entry is committed from the next append request.
-// When none follows, raft sends one only after CommitTimeout; lowering that to
-// a few milliseconds costs hundreds of requests a second at rest. Instead the
-// leader sends one empty append request as soon as the last entry in flight is
-// committed. It says only what is true forever (the leader of this term had this
-// entry, of this term, committed), so it is safe however late it arrives.
+// Transport sends by raft's network transport and by pipes (pipe.go), and receives by itself (receive.go). raft's own
+// pipelining, which MaxRPCsInFlight 1 turns off, wedges a follower.
+// It also keeps each follower's progress (raft does not tell) and tells followers of
+// a commit (notice.go).
 type Transport struct {
 	*raft.NetworkTransport
-	self raft.RPCHeader
+	stream raft.StreamLayer
+	log    hclog.Logger
+	self   raft.RPCHeader
 
 	// See screen.go: requests that raft may see, and what it takes to judge them.
 	screened chan raft.RPC
@@ -55,12 +51,18 @@ type Transport struct {
 // a time; silence is after how long without a word of a term's leader another one may
 // say that it leads it.
 func New(s *Stream, site string, within, silence time.Duration, logger hclog.Logger) *Transport {
+	return newTransport(s, s.mux.Refuse, site, within, silence, logger)
+}
+
+func newTransport(s raft.StreamLayer, complain func(net.Conn, error), site string, within, silence time.Duration,
+	logger hclog.Logger,
+) *Transport {
 	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: s, ServerAddressProvider: byName{}, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: within, Logger: logger,
 	})
 	return &Transport{
-		NetworkTransport: nt, screened: make(chan raft.RPC), shut: make(chan struct{}),
-		complain: s.mux.Refuse, within: within, leads: termLeader{silence: silence},
+		NetworkTransport: nt, stream: s, log: logger, screened: make(chan raft.RPC), shut: make(chan struct{}),
+		complain: complain, within: within, leads: termLeader{silence: silence},
 		self: raft.RPCHeader{
 			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(nt.LocalAddr()),
 		},
@@ -84,10 +86,14 @@ var (
 type progress struct {
 	addr    raft.ServerAddress
 	match   uint64         // newest entry known to be stored there
-	told    uint64         // newest commit index it has heard
 	at      time.Time      // last answer
 	took    latency.Recent // from requests with entries to their answers
-	nudging bool
+	way     way
+	commits commitNews
+	// Of pipes.go: spare is for the next pipe. A former term's pipe may still be ending.
+	pipe    *pipe
+	spare   net.Conn
+	dialing bool
 	// Of confirm.go: acked is the newest round in which a request was sent that
 	// the follower answered in this term, wanted the newest that waits for it.
 	acked, wanted uint64
@@ -117,16 +123,15 @@ func (t *Transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, a
 func (t *Transport) send(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse,
 ) (uint64, error) {
-	t.mu.Lock()
-	round, muted := t.round, t.muted
-	t.mu.Unlock()
-	if muted {
-		return round, ErrMuted
-	}
 	args.Entries = boundEntries(args.Entries)
+	round, err := t.begin(id, args)
+	if err != nil {
+		return round, err
+	}
 	begin := time.Now()
-	err := t.NetworkTransport.AppendEntries(id, target, t.toldEntries(id, args), resp)
+	err = t.NetworkTransport.AppendEntries(id, target, t.toldEntries(id, args), resp)
 	if err = t.answer(id, resp.Term, err); err != nil {
+		t.failed(id, args.Term)
 		return round, err
 	}
 	t.measure(id, args, resp, begin)
@@ -134,17 +139,47 @@ func (t *Transport) send(id raft.ServerID, target raft.ServerAddress, args *raft
 	return round, nil
 }
 
-// measure notes how long a follower took to answer a request with entries.
+// begin notes that a request is about to be sent, and returns the round in which it is.
+func (t *Transport) begin(id raft.ServerID, args *raft.AppendEntriesRequest) (round uint64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.muted {
+		return t.round, ErrMuted
+	}
+	t.beginTerm(args.Term)
+	if args.Term == t.term {
+		p := t.progressOf(id)
+		p.commits.sending(args)
+		if p.pipe != nil { // raft may have made the request before the newest commit
+			t.tellCommit(id, p)
+		}
+	}
+	return t.round, nil
+}
+
+// failed notes that a request of a term was not answered.
+func (t *Transport) failed(id raft.ServerID, term uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if term == t.term {
+		p := t.progressOf(id)
+		p.commits.lost(p.match)
+	}
+}
+
+// measure notes how long a follower took to answer a request with entries, or a heartbeat.
 func (t *Transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 	begin time.Time,
 ) {
-	if len(args.Entries) == 0 || !resp.Success {
-		return
-	}
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.progressOf(id).took.Add(now, now.Sub(begin))
+	switch p := t.progressOf(id); {
+	case isHeartbeat(args):
+		p.way.add(now, now.Sub(begin))
+	case len(args.Entries) > 0 && resp.Success:
+		p.took.Add(now, now.Sub(begin))
+	}
 }
 
 // Syncs returns the median time that a follower takes to store entries and answer; ok
@@ -167,20 +202,19 @@ func (t *Transport) answered(id raft.ServerID, target raft.ServerAddress, args *
 	p := t.progressOf(id)
 	p.said = resp.Term
 	if !resp.Success {
+		if args.Term == t.term {
+			p.commits.lost(p.match)
+		}
 		return
 	}
 	t.beginTerm(args.Term)
 	p.at, p.addr = time.Now(), target
-	stored := args.PrevLogEntry
-	if n := len(args.Entries); n > 0 {
-		stored = args.Entries[n-1].Index
-	}
 	if args.Term == t.term {
-		p.match = max(p.match, stored)
-		p.told = max(p.told, min(args.LeaderCommitIndex, p.match))
+		p.match = max(p.match, lastOf(args))
+		p.commits.heard(commitIn(args))
 		p.acked = max(p.acked, round)
 	}
-	t.nudge(id, p)
+	t.tellCommit(id, p)
 }
 
 // beginTerm starts the bookkeeping of a new term.
@@ -190,54 +224,10 @@ func (t *Transport) beginTerm(term uint64) {
 	if term > t.term {
 		t.term, t.committed = term, 0
 		for _, p := range t.peers {
-			p.match, p.told, p.acked = 0, 0, 0
+			p.match, p.acked = 0, 0
+			p.commits.beginTerm()
 		}
 	}
-}
-
-// Committed is told each entry that this member applies as the leader of its term;
-// more follows: the append request of the next entry tells the followers.
-func (t *Transport) Committed(l *raft.Log, more bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.beginTerm(l.Term)
-	if l.Term != t.term {
-		return
-	}
-	t.committed = max(t.committed, l.Index)
-	if more {
-		return
-	}
-	for id, p := range t.peers {
-		t.nudge(id, p)
-	}
-}
-
-// nudge sends the commit index to a follower that has the entry and has not
-// heard. One nudge a follower is under way at most.
-//
-// REQUIRES: t.mu held.
-func (t *Transport) nudge(id raft.ServerID, p *progress) {
-	if p.nudging || t.closed || t.muted || t.committed == 0 || p.told >= t.committed || p.match < t.committed {
-		return
-	}
-	p.nudging = true
-	req := &raft.AppendEntriesRequest{
-		RPCHeader: t.self, Term: t.term,
-		PrevLogEntry: t.committed, PrevLogTerm: t.term, LeaderCommitIndex: t.committed,
-	}
-	target := p.addr
-	t.wg.Go(func() {
-		var resp raft.AppendEntriesResponse
-		err := t.NetworkTransport.AppendEntries(id, target, req, &resp)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		p.nudging = false
-		if err == nil && resp.Success && req.Term == t.term {
-			p.told = max(p.told, req.LeaderCommitIndex)
-			t.nudge(id, p)
-		}
-	})
 }
 
 // Follower returns what is known of a follower's progress in this term.
@@ -274,6 +264,7 @@ func (t *Transport) Close() error {
 	}
 	t.closed = true
 	t.mu.Unlock()
+	t.closePipes()
 	err := t.NetworkTransport.Close()
 	t.CloseStreams()
 	return err

@@ -1,0 +1,56 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/latency"
+)
+
+// Who is near needs no pipe: a new entry waits for little more than the sync of those before it, and shares the next
+// one with others that wait; sent at once it would be synced by itself. What tells is the round trip of heartbeats,
+// which a follower answers without its disk.
+
+const (
+	// farAt is from which round trip on a follower gets a pipe.
+	farAt = 4 * time.Millisecond
+	// nearAt is below which round trip it loses it. Invariant: below farAt, so that a pipe does not come and go.
+	nearAt = pipePace
+	// leastTrips are measured before anything is said: the first takes longer, a connection is opened for it.
+	leastTrips = 3
+)
+
+// way is how long requests take to a follower and back.
+type way struct {
+	trips    latency.Shortest
+	measured int // Invariant: at most leastTrips
+}
+
+func (w *way) add(now time.Time, took time.Duration) {
+	w.trips.Add(now, took)
+	w.measured = min(w.measured+1, leastTrips)
+}
+
+// trip returns the least round trip lately; false: it is not known.
+func (w *way) trip() (time.Duration, bool) {
+	d, ok := w.trips.Min(time.Time{})
+	return d, ok && w.measured == leastTrips
+}
+
+func (w *way) isFar() bool {
+	d, ok := w.trip()
+	return ok && d >= farAt
+}
+
+func (w *way) isNear() bool {
+	d, ok := w.trip()
+	return ok && d < nearAt
+}
+
+// isNear reports whether a follower needs no pipe any more.
+func (t *Transport) isNear(id raft.ServerID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.progressOf(id).way.isNear()
+}

@@ -29,8 +29,8 @@ func (n newest) Configuration() raft.Configuration {
 }
 
 // What would tell a member that does not vote nothing new is not sent to it; a voter is sent everything, and so is a
-// member that has been silent for a while, has not answered in this term, or has just begun to vote. An answer made here
-// shares nothing with the request: raft decodes the next one into it, and sent the next heartbeat in a follower's name.
+// member that has been silent for a while, has not answered in this term, or has just begun to vote. An answer made
+// here shares nothing with the request: raft decodes the next one into it, and sent heartbeats in a follower's name.
 func TestWhatTellsNothingIsSpared(t *testing.T) {
 	s := NewStream(ServerAddress("a", "127.0.0.1:1"), nil, nil, func(string) relay.Peer { return relay.Peer{} })
 	s.Begin()
@@ -60,7 +60,7 @@ func TestWhatTellsNothingIsSpared(t *testing.T) {
 		if got != want {
 			t.Errorf("%s to %s: spared %v", what, id, got)
 		}
-		if got && (!resp.Success || resp.Term != term || resp.LastLog != 5 || resp.ID != nil || resp.Addr != nil) {
+		if got && (!resp.Success || resp.Term != term || resp.LastLog != 5) || resp.ID != nil || resp.Addr != nil {
 			t.Errorf("%s to %s: answered %+v", what, id, resp)
 		}
 	}

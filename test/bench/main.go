@@ -3,7 +3,8 @@
 // memory, lists of a million jobs, event streams, the state machine's benchmarks and its longest entries, what
 // policies cost, how fast a history is gone through again, files that travel
 // with tasks, containers and Kubernetes where they are there, and, when
-// asked for, what the loss of a broker costs, sites far apart and many sites. It drives real broker processes over HTTP (all steps of a job's way) and
+// asked for, what the loss of a broker costs, sites far apart and many sites. It drives
+// real broker processes over HTTP (all steps of a job's way) and
 // imports nothing of the broker.
 //
 // Usage: go run ./test/bench -binary bin/cloudshare [-beside OTHER] [-out FILE] [-only NAME,…] [-quick] [-o json]

@@ -302,6 +302,10 @@ bench-wan: need-root build ## measure sites far apart beside round trips of the 
 bench-wan-short: need-root build ## show within half a minute that bench-wan works: three sites, 0 and 20 ms (root)
 	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -quick -only $(WAN_SHORT)
 
+.PHONY: bench-scale
+bench-scale: need-root build ## grow a federation to 200 sites on this machine and measure what each costs (root, 16 GiB free; eight minutes)
+	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench-scale.txt -only scale
+
 .PHONY: bench-zk
 bench-zk: need-zookeeper build ## measure ZooKeeper beside Raft and beside bare creates (about two minutes)
 	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench-zk.txt -only backends
@@ -374,7 +378,7 @@ bin/slowfs: $(wildcard test/slowfs/*.go) test/slowfs/go.mod
 
 .PHONY: clean
 clean: ## remove what was built or measured
-	@rm -rf bin bench.txt bench-losses.txt bench-wan.txt coverage.out
+	@rm -rf bin bench.txt bench-losses.txt bench-wan.txt bench-scale.txt coverage.out
 
 # Prerequisites, each with its remedy.
 

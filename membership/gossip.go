@@ -149,6 +149,9 @@ func (g *Gossip) hasBegun() bool {
 // their names; those that died or left stay until MaxMembers are known.
 func (g *Gossip) Members() []Member { return g.table.members() }
 
+// Member returns one site, if it was heard of.
+func (g *Gossip) Member(site string) (m Member, ok bool) { return g.table.member(site) }
+
 // Events brings each change of a member, this site included, beginning with
 // the members found at Open. A reader that is slow misses steps between, never
 // a member's last state. The channel is closed by Close.

@@ -142,14 +142,7 @@ func open(t *testing.T, site string, edit func(*Config), through ...*node) *node
 	return &node{Gossip: g, test: t, log: log}
 }
 
-func (n *node) member(site string) (Member, bool) {
-	for _, m := range n.Members() {
-		if m.Site == site {
-			return m, true
-		}
-	}
-	return Member{}, false
-}
+func (n *node) member(site string) (Member, bool) { return n.Member(site) }
 
 // await waits, event by event, until the site is seen so.
 func (n *node) await(site string, so func(Member) bool) Member {

@@ -205,6 +205,17 @@ func (t *table) members() []Member {
 	return all
 }
 
+// member returns one site.
+func (t *table) member(site string) (m Member, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.sites[site]
+	if r == nil {
+		return Member{}, false
+	}
+	return r.view(), true
+}
+
 // next returns the oldest unread news, as it stands now, and its version.
 func (t *table) next() (m Member, version uint64, ok bool) {
 	t.mu.Lock()

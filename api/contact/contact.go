@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	// atOnce bounds the sites asked in one round.
-	atOnce = 16
+	// atOnce bounds the sites asked in one round, and so what a site that joins or registers again costs: each pair of
+	// sites shakes hands. With hundreds of sites that must not take the time of what keeps leases.
+	atOnce = 8
 	// askLimit bounds one question.
 	askLimit = 3 * time.Second
 	// sayAgain is the time between two log lines about the same.

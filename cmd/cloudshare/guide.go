@@ -25,6 +25,7 @@ var guideTopics = []struct{ name, short string }{
 	{"operator", "run a site: join, lend, drain, back up, and what to do when …"},
 	{"threats", "who could do what to you: what holds, what does not, and what to do"},
 	{"audit", "what your federation can prove to an auditor, and what nobody can"},
+	{"scale", "how large a federation can be, and what each site adds"},
 	{"concepts", "words, a job's way, the promises and what they rest on, fairness"},
 	{"policies", "whose turn it is: the policies and their knobs"},
 	{"simulator", "what the policies do to real workloads"},

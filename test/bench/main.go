@@ -3,7 +3,8 @@
 // memory, lists of a million jobs, event streams, the state machine's benchmarks and its longest entries, what
 // policies cost, how fast a history is gone through again, files that travel
 // with tasks, containers and Kubernetes where they are there, and, when
-// asked for, what the loss of a broker costs. It drives real broker processes over HTTP (all steps of a job's way) and
+// asked for, what the loss of a broker costs, sites far apart and many sites. It drives
+// real broker processes over HTTP (all steps of a job's way) and
 // imports nothing of the broker.
 //
 // Usage: go run ./test/bench -binary bin/cloudshare [-beside OTHER] [-out FILE] [-only NAME,…] [-quick] [-o json]
@@ -73,6 +74,8 @@ var sections = []section{
 	{name: "far-site", run: measureFarSite, group: "wan", limit: 5 * time.Minute},
 	{name: "far-noise", run: measureFarNoise, group: "wan", limit: 3 * time.Minute},
 	{name: "far-nonvoter", run: measureFarNonVoter, group: "wan", limit: 4 * time.Minute}, // the last: its site stays
+	{name: "scale", run: measureScale, group: "scale", limit: 12 * time.Minute},
+	{name: "scale-far", run: measureScaleFar, group: "scale-far", limit: 8 * time.Minute},
 	{name: "builds", run: measureBuilds, group: "builds", limit: 20 * time.Minute},
 }
 
@@ -104,7 +107,7 @@ func main() {
 	out := flag.String("out", "", "also write the table to this `file`")
 	form := flag.String("o", "table", "print a `form`: table or json")
 	beside := flag.String("beside", "", "another cloudshare `file`, such as an earlier commit's, that takes turns in sections users and builds")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, files, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside; wan, or some of it: far-submissions, far-starts, far-arrays, far-leader, far-site, far-noise, far-nonvoter")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, files, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside; wan, or some of it: far-submissions, far-starts, far-arrays, far-leader, far-site, far-noise, far-nonvoter; many sites: scale, scale-far")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

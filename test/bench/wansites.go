@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -31,7 +32,27 @@ type farSite struct {
 	*testbed.Site
 
 	host  *netlab.Host
+	port  int           // of the API; the next ones are for brokers and for gossip
+	nice  int           // by how much its broker comes behind this process for the cores
 	ended chan struct{} // closed when the broker has ended
+}
+
+// newFarSite returns a site of a host that has not been configured.
+func newFarSite(dir string, number int, h *netlab.Host, port int) *farSite {
+	name := "site-" + strconv.Itoa(number)
+	return &farSite{host: h, port: port, Site: &testbed.Site{
+		Name: name, Dir: filepath.Join(dir, name), TokenPath: filepath.Join(dir, name, "data", "token"),
+		URL: &url.URL{Scheme: "http", Host: net.JoinHostPort(h.Addr, strconv.Itoa(port))},
+		HTTP: &http.Client{
+			Timeout: answerLimit, Transport: &http.Transport{DialContext: h.Dial, MaxIdleConnsPerHost: 512},
+		},
+		Dial: h.Dial,
+	}}
+}
+
+// at returns an address of the site, so many ports behind its API's.
+func (s *farSite) at(offset int) string {
+	return net.JoinHostPort(s.host.Addr, strconv.Itoa(s.port+offset))
 }
 
 // farSites are a federation over links. They are testbed's as far as they are only asked.
@@ -66,16 +87,7 @@ func openFarSites(ctx context.Context, env environment, sites, cores int, profil
 
 // add makes the site of the next host; its broker does not run.
 func (f *farSites) add() (*farSite, error) {
-	h := f.lab.Hosts[len(f.list)]
-	name := "site-" + strconv.Itoa(len(f.list)+1)
-	s := &farSite{host: h, Site: &testbed.Site{
-		Name: name, Dir: filepath.Join(f.dir, name), TokenPath: filepath.Join(f.dir, name, "data", "token"),
-		URL: &url.URL{Scheme: "http", Host: h.Addr + ":7700"},
-		HTTP: &http.Client{
-			Timeout: answerLimit, Transport: &http.Transport{DialContext: h.Dial, MaxIdleConnsPerHost: 512},
-		},
-		Dial: h.Dial,
-	}}
+	s := newFarSite(f.dir, len(f.list)+1, f.lab.Hosts[len(f.list)], 7700)
 	f.list, f.Sites = append(f.list, s), append(f.Sites, s.Site)
 	return s, f.configure(s)
 }
@@ -98,7 +110,7 @@ func (f *farSites) joinOneMore(ctx context.Context) error {
 func (f *farSites) configure(s *farSite) error {
 	lines := []string{
 		"site: " + s.Name, "data_dir: " + filepath.Join(s.Dir, "data"), "profile: " + f.profile, "cores: " + strconv.Itoa(f.cores),
-		"http: " + s.URL.Host, "peer: " + s.host.Addr + ":7701", "gossip: " + s.host.Addr + ":7702",
+		"http: " + s.at(0), "peer: " + s.at(1), "gossip: " + s.at(2),
 		"insecure: true", "stop_tasks: true", "sandbox: {tasks: \"off\"}", "rates: {connections: 0}",
 	}
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
@@ -149,7 +161,7 @@ func (f *farSites) launch(s *farSite, args ...string) error {
 	cmd.Stdout, cmd.Stderr = log, log
 	// A terminal's ^C goes to the bench, which ends the brokers itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := s.host.Start(cmd); err != nil {
+	if err := s.start(cmd); err != nil {
 		return fmt.Errorf("start broker of %s: %w", s.Name, err)
 	}
 	ended := make(chan struct{})
@@ -163,6 +175,26 @@ func (f *farSites) launch(s *farSite, args ...string) error {
 		return fmt.Errorf("write pid of %s: %w", s.Name, err)
 	}
 	return nil
+}
+
+// start starts a command in the site's host. A process has the priority of the thread that makes it, the host's.
+func (s *farSite) start(cmd *exec.Cmd) error {
+	if s.nice == 0 {
+		return s.host.Start(cmd)
+	}
+	own := 0
+	err := s.host.Do(func() (err error) {
+		if own, err = syscall.Getpriority(syscall.PRIO_PROCESS, 0); err != nil {
+			return err
+		}
+		own = 20 - own // as the system call tells it
+		return syscall.Setpriority(syscall.PRIO_PROCESS, 0, own+s.nice)
+	})
+	if err != nil {
+		return fmt.Errorf("set a priority: %w", err)
+	}
+	err = s.host.Start(cmd)
+	return errors.Join(err, s.host.Do(func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, own) }))
 }
 
 func (f *farSites) awaitReady(ctx context.Context, s *farSite) error {

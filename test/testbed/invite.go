@@ -3,12 +3,14 @@ package testbed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Motion is what electors decide on.
@@ -94,11 +96,21 @@ func (s *Site) agree(ctx context.Context, what, name string, electors []*Site) e
 			continue
 		}
 		path := fmt.Sprintf("/v1/motions/%d/vote", open[at].Number)
-		if err = e.post(ctx, http.MethodPut, path, map[string]any{"yes": true}, nil); err != nil {
+		err = e.post(ctx, http.MethodPut, path, map[string]any{"yes": true}, nil)
+		if isDecided(err) { // this site has not heard of it yet
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("%s votes on %s of %s: %w", e.Name, what, name, err)
 		}
 	}
 	return nil
+}
+
+// isDecided reports whether a vote came when enough others had voted.
+func isDecided(err error) bool {
+	var he *HTTPError
+	return errors.As(err, &he) && strings.HasSuffix(he.Problem.Type, ":motion-closed")
 }
 
 // post sends a JSON document, and reads the answer into out unless that is nil.

@@ -59,13 +59,19 @@ func (s *Site) Ledger(ctx context.Context) (Ledger, error) {
 	return get[Ledger](ctx, s, "/v1/ledger")
 }
 
+// Infos returns what this broker knows of all sites.
+func (s *Site) Infos(ctx context.Context) ([]SiteInfo, error) {
+	l, err := get[list[SiteInfo]](ctx, s, "/v1/sites")
+	return l.Items, err
+}
+
 // Info returns what this broker knows of a site.
 func (s *Site) Info(ctx context.Context, site string) (SiteInfo, error) {
-	l, err := get[list[SiteInfo]](ctx, s, "/v1/sites")
+	all, err := s.Infos(ctx)
 	if err != nil {
 		return SiteInfo{}, err
 	}
-	for _, i := range l.Items {
+	for _, i := range all {
 		if i.ID == site {
 			return i, nil
 		}

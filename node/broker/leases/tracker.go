@@ -183,7 +183,7 @@ func (w *Tracker) discountOwnPause(now time.Time, t node.Timing) {
 }
 
 // JudgeSites decides which sites of the state are suspected or lost. absent reports whether
-// gossip misses a site: such a site is suspected sooner, but not lost sooner.
+// gossip misses a site: such a site is suspected sooner, but not lost sooner. It is asked of silent sites only.
 func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, absent func(site string) bool) core.Verdicts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,7 +204,7 @@ func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, absent func(si
 		silent := now.Sub(later(s.renewed, w.since))
 		// A pause of a third of the lease must not count: with the renewal
 		// before it, the site is silent for up to a quarter longer.
-		late := silent > 3*t.Lease/4 || absent(x.ID) && silent > 5*t.Lease/8
+		late := silent > 3*t.Lease/4 || silent > 5*t.Lease/8 && absent(x.ID)
 		switch {
 		case silent > t.Lease+t.Margin, mutate.On("no-lease-margin") && silent > t.Lease/2:
 			s.lossProposed = true

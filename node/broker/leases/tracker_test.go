@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -272,5 +273,26 @@ func TestShortPausesCountAsSilence(t *testing.T) {
 	}
 	if lost != 2 {
 		t.Errorf("%d of 2 silent sites are lost", lost)
+	}
+}
+
+// TestGossipIsAskedOfTheSilentOnly: with hundreds of sites, to look up each of them ten times a second was most of what
+// a leader at rest did.
+func TestGossipIsAskedOfTheSilentOnly(t *testing.T) {
+	w := newTestTracker()
+	w.SetTerm(1)
+	w.Barrier(1)
+	w.pass(0)
+	var asked []string
+	for range 50 {
+		w.clock = w.clock.Add(core.TickEvery)
+		w.renewAs("a", 1)
+		w.JudgeSites(w.sites, testTiming, func(site string) bool {
+			asked = append(asked, site)
+			return false
+		})
+	}
+	if len(asked) == 0 || slices.Contains(asked, "a") {
+		t.Errorf("asked of %v: want b, which is silent, alone", asked)
 	}
 }

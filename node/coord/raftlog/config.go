@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -117,6 +118,17 @@ type timing struct {
 	trailing                   uint64
 	snapshotEvery              time.Duration
 	compare                    time.Duration // between two comparisons of a voter's state
+}
+
+// quiet is for how long a member that does not vote may hear nothing of its leader: more than an idle entry takes to
+// come.
+func (t timing) quiet() time.Duration { return max(t.heartbeat, 2*t.tick) }
+
+// patience is how long such a member waits for its leader: one request that is late or lost is no loss of it.
+func (t timing) patience() time.Duration { return 2 * t.quiet() }
+
+func (t timing) quietness() transport.Quiet {
+	return transport.Quiet{For: t.quiet(), Silence: t.patience()}
 }
 
 // calls returns the part that relay needs.

@@ -1,6 +1,8 @@
 package raftlog
 
 import (
+	"slices"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -9,11 +11,16 @@ import (
 const unfitTimeoutFactor = 3
 
 // adjustTimeouts has a follower that is not fit wait longer before it stands for leader, and
-// a leader send its heartbeats at the usual pace. watch calls it.
+// a leader send its heartbeats at the usual pace. A member that does not vote hears of its leader
+// less often (transport.Quiet). watch calls it.
 func (l *Log) adjustTimeouts() {
 	heartbeat, election := l.t.heartbeat, l.t.election
 	if l.UnfitWhy() != "" && l.raft.State() != raft.Leader {
 		heartbeat, election = unfitTimeoutFactor*heartbeat, unfitTimeoutFactor*election
+	}
+	if voters := l.voters(); len(voters) > 0 && !slices.Contains(voters, raft.ServerID(l.cfg.Site)) {
+		heartbeat = max(heartbeat, l.t.patience())
+		election = heartbeat
 	}
 	err := l.reloadRaft(func(rc *raft.ReloadableConfig) (changed bool) {
 		changed = rc.HeartbeatTimeout != heartbeat

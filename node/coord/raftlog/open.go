@@ -189,7 +189,7 @@ func (l *Log) hasLog() (bool, error) {
 
 func (l *Log) openRaft(m *member) error {
 	logger := raftLogger(l.log)
-	l.trans = transport.New(l.stream, l.cfg.Site, l.t.rpc, l.t.heartbeat, logger)
+	l.trans = transport.New(l.stream, l.cfg.Site, l.t.rpc, l.t.heartbeat, l.t.quietness(), logger)
 	begun := make(chan struct{})
 	l.machine = &machine{
 		m: l.cfg.Machine, fail: l.fail, begun: begun, onApply: l.tellFollowers,

@@ -187,7 +187,11 @@ func (v *voterChoice) census(e *voterTracker) census {
 	for _, s := range v.raft.GetConfiguration().Configuration().Servers {
 		c.addr[s.ID] = s.Address
 		match, at := v.trans.Follower(s.ID)
-		answers := c.now.Sub(at) <= v.t.heartbeat+v.t.promote
+		heard := v.t.heartbeat
+		if s.Suffrage != raft.Voter {
+			heard = max(heard, v.t.quiet())
+		}
+		answers := c.now.Sub(at) <= heard+v.t.promote
 		well := e.before != 0 && match >= e.before && answers
 		if s.Suffrage != raft.Voter {
 			delete(e.away, s.ID)

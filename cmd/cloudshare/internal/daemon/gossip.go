@@ -77,12 +77,8 @@ func (h *hints) forwardChanges() {
 
 // Absent implements broker.Hints: a site that was never seen is not absent.
 func (h *hints) Absent(site string) bool {
-	for _, m := range h.gossip.Members() {
-		if m.Site == site {
-			return m.State == membership.Dead || m.State == membership.Left
-		}
-	}
-	return false
+	m, known := h.gossip.Member(site)
+	return known && (m.State == membership.Dead || m.State == membership.Left)
 }
 
 // Changed implements broker.Hints.

@@ -18,10 +18,8 @@ func (w *whereabouts) peers(site string) []string {
 	if g == nil {
 		return nil
 	}
-	for _, m := range g.Members() {
-		if m.Site == site && m.Peer != "" && (m.State == membership.Alive || m.State == membership.Suspect) {
-			return []string{m.Peer}
-		}
+	if m, ok := g.Member(site); ok && m.Peer != "" && (m.State == membership.Alive || m.State == membership.Suspect) {
+		return []string{m.Peer}
 	}
 	return nil
 }

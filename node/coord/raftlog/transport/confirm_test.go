@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConfirmation(t *testing.T) {
 	s := NewStream(ServerAddress("a", "127.0.0.1:1"), nil, nil, func(string) relay.Peer { return relay.Peer{} })
 	s.Begin()
-	tr := New(s, "a", time.Second, time.Second, hclog.NewNullLogger())
+	tr := New(s, "a", time.Second, time.Second, Quiet{}, hclog.NewNullLogger())
 	defer func() {
 		if err := tr.Close(); err != nil {
 			t.Error(err)

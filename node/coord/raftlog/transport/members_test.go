@@ -29,7 +29,7 @@ type members struct {
 // open adds a member, closed with the test.
 func (m *members) open(t testing.TB, site string, within time.Duration) *Transport {
 	tr := newTransport(&memberStream{m: m, site: site, closed: make(chan struct{})},
-		func(net.Conn, error) {}, site, within, time.Second, hclog.NewNullLogger())
+		func(net.Conn, error) {}, site, within, time.Second, Quiet{}, hclog.NewNullLogger())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.trans == nil {

@@ -104,7 +104,7 @@ func (t *Transport) checkTermUnlessRefused(refused error, r View, term uint64, i
 // not nil, is what is wrong with it besides its sender.
 func (t *Transport) checkLeaderRequest(r View, id raft.ServerID, term uint64, refused error) error {
 	now := time.Now()
-	err := t.checkTermUnlessRefused(errors.Join(t.leads.check(r, id, term, now), refused), r, term, id)
+	err := t.checkTermUnlessRefused(errors.Join(t.leads.check(r, id, term, now, t.selfVotes()), refused), r, term, id)
 	if err == nil {
 		t.leads.record(r, id, term, now)
 	}
@@ -136,8 +136,9 @@ func isVoter(r View, id raft.ServerID) error {
 // after raft has gone to the next term. Who was first may have lied, and another one
 // been elected: so its word counts as long as it goes on saying so.
 type termLeader struct {
-	// silence is after how long without a word of the first another one may lead.
-	silence time.Duration
+	// silence is after how long without a word of the first another one may lead, to a voter, and quiet to others, who
+	// hear of it less often (quiet.go). Invariant: quiet ≥ silence.
+	silence, quiet time.Duration
 
 	mu    sync.Mutex
 	term  uint64
@@ -145,14 +146,18 @@ type termLeader struct {
 	heard time.Time
 }
 
-// check refuses a second leader of one term, whom no majority can have elected.
-func (l *termLeader) check(r View, id raft.ServerID, term uint64, now time.Time) error {
+// check refuses a second leader of one term, whom no majority can have elected. votes reports whether this member does.
+func (l *termLeader) check(r View, id raft.ServerID, term uint64, now time.Time, votes bool) error {
 	if r.CurrentTerm() == term && r.State() == raft.Leader { // in this order: the term only grows
 		return fmt.Errorf("%w: %.80q says that it leads term %d, and this member does", ErrRequest, id, term)
 	}
+	silence := l.silence
+	if !votes {
+		silence = l.quiet
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if term == l.term && id != l.id && term > 0 && (noLeaderSilence || now.Sub(l.heard) < l.silence) {
+	if term == l.term && id != l.id && term > 0 && (noLeaderSilence || now.Sub(l.heard) < silence) {
 		return fmt.Errorf("%w: %.80q says that it leads term %d, and %s did first", ErrRequest, id, term, l.id)
 	}
 	return nil

@@ -94,7 +94,7 @@ func (racing) LeaderWithID() (raft.ServerAddress, raft.ServerID) { return "a@a:1
 // its patience with the former one had ended, which cost that one its leadership.
 func TestNameOfTheFormerLeaderRefusesNobody(t *testing.T) {
 	term := still{}.CurrentTerm()
-	l := termLeader{silence: time.Second}
+	l := termLeader{silence: time.Second, quiet: 4 * time.Second}
 	now := time.Unix(1000, 0)
 	follower := racing{state: raft.Follower}
 	for _, c := range []struct {
@@ -110,7 +110,7 @@ func TestNameOfTheFormerLeaderRefusesNobody(t *testing.T) {
 		{"b", term, true},
 		{"c", term + 1, true},
 	} {
-		err := l.check(follower, c.id, c.term, now)
+		err := l.check(follower, c.id, c.term, now, true)
 		if (err == nil) != c.ok {
 			t.Errorf("%s as the leader of term %d: %v", c.id, c.term, err)
 		}
@@ -118,10 +118,15 @@ func TestNameOfTheFormerLeaderRefusesNobody(t *testing.T) {
 			l.record(follower, c.id, c.term, now)
 		}
 	}
-	if err := l.check(follower, "b", term+1, now.Add(l.silence)); err != nil {
+	if err := l.check(follower, "b", term+1, now.Add(l.silence), true); err != nil {
 		t.Errorf("another one, where the first is silent: %v", err)
 	}
-	if new(termLeader).check(racing{state: raft.Leader}, "b", term, now) == nil {
+	for after, ok := range map[time.Duration]bool{l.silence: false, l.quiet: true} {
+		if err := l.check(follower, "b", term+1, now.Add(after), false); (err == nil) != ok {
+			t.Errorf("another one to a member that does not vote, where the first is silent for %s: %v", after, err)
+		}
+	}
+	if new(termLeader).check(racing{state: raft.Leader}, "b", term, now, true) == nil {
 		t.Error("a leader follows another one of its own term")
 	}
 }

@@ -45,28 +45,33 @@ type Transport struct {
 	closed    bool
 	acked     coord.Broadcast // some follower answered
 	wg        sync.WaitGroup
+
+	// See quiet.go: voters are those of servers, the configuration that was looked through last.
+	quiet   Quiet
+	servers []raft.Server
+	voters  map[raft.ServerID]bool
 }
 
 // New returns the transport of a member. A request, once begun, arrives within
 // a time; silence is after how long without a word of a term's leader another one may
-// say that it leads it.
-func New(s *Stream, site string, within, silence time.Duration, logger hclog.Logger) *Transport {
-	return newTransport(s, s.mux.Refuse, site, within, silence, logger)
+// say that it leads it, to a voter.
+func New(s *Stream, site string, within, silence time.Duration, quiet Quiet, logger hclog.Logger) *Transport {
+	return newTransport(s, s.mux.Refuse, site, within, silence, quiet, logger)
 }
 
 func newTransport(s raft.StreamLayer, complain func(net.Conn, error), site string, within, silence time.Duration,
-	logger hclog.Logger,
+	quiet Quiet, logger hclog.Logger,
 ) *Transport {
 	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: s, ServerAddressProvider: byName{}, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: within, Logger: logger,
 	})
 	return &Transport{
 		NetworkTransport: nt, stream: s, log: logger, screened: make(chan raft.RPC), shut: make(chan struct{}),
-		complain: complain, within: within, leads: termLeader{silence: silence},
+		complain: complain, within: within, leads: termLeader{silence: silence, quiet: max(silence, quiet.Silence)},
 		self: raft.RPCHeader{
 			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(nt.LocalAddr()),
 		},
-		peers: map[raft.ServerID]*progress{},
+		peers: map[raft.ServerID]*progress{}, quiet: quiet,
 	}
 }
 
@@ -115,6 +120,9 @@ func (t *Transport) progressOf(id raft.ServerID) *progress {
 func (t *Transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse,
 ) error {
+	if t.spared(id, args, resp) {
+		return nil
+	}
 	_, err := t.send(id, target, args, resp)
 	return err
 }

@@ -36,6 +36,13 @@ func newFlight(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse
 	return f
 }
 
+// answeredFlight returns one that is answered without having been sent.
+func answeredFlight(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) *flight {
+	f := newFlight(args, resp, false)
+	f.end(nil)
+	return f
+}
+
 // Error implements raft.Future: it waits for the answer.
 func (f *flight) Error() error {
 	<-f.done

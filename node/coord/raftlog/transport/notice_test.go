@@ -140,26 +140,33 @@ func TestOneNoticeWithoutPipe(t *testing.T) {
 		go send(2, 20)
 		<-time.After(roundTrip / 4)
 		lead.Committed(&raft.Log{Index: 2, Term: leaderTerm})
-		synctest.Wait()
-		if n := m.laidWires(); n != 1 || lead.peers["b"].commits.waiting != 0 {
-			t.Errorf("%d connections, %+v: told before the acknowledgement", n, lead.peers["b"].commits)
+		if n, told := m.laidWires(), lead.toldTo("b"); n != 1 || told.waiting != 0 {
+			t.Errorf("%d connections, %+v: told before the acknowledgement", n, told)
 		}
 		<-time.After(roundTrip)
 		for i := uint64(3); i <= 20; i++ {
 			lead.Committed(&raft.Log{Index: i, Term: leaderTerm})
 			<-time.After(2 * noticePace)
-			if n := lead.peers["b"].commits.waiting; n > 1 {
-				t.Errorf("%d notices are under way", n)
+			if n := lead.toldTo("b"); n.waiting > 1 {
+				t.Errorf("%d notices are under way", n.waiting)
 			}
 		}
 		<-time.After(3 * roundTrip)
-		if n := m.laidWires(); n > 2 || lead.peers["b"].commits.told != 20 {
-			t.Errorf("%d connections; in the end it was told of %d", n, lead.peers["b"].commits.told)
+		if n, told := m.laidWires(), lead.toldTo("b"); n > 2 || told.told != 20 {
+			t.Errorf("%d connections; in the end: %+v", n, told)
 		}
 		m.close(lead)
 		m.close(follower)
 		done()
 	})
+}
+
+// toldTo returns what a follower has been told once all rest.
+func (t *Transport) toldTo(id raft.ServerID) commitNews {
+	synctest.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.progressOf(id).commits
 }
 
 // leading is a leader's view whose log goes to last.
@@ -181,12 +188,6 @@ func TestNoNoticeWhereEntriesFollow(t *testing.T) {
 		var last atomic.Uint64
 		last.Store(3)
 		lead.Attach(leading{racing{state: raft.Leader}, &last})
-		commits := func() commitNews {
-			synctest.Wait()
-			lead.mu.Lock()
-			defer lead.mu.Unlock()
-			return lead.peers["b"].commits
-		}
 		send := func(i, commit uint64) {
 			if _, err := p.AppendEntries(appendOf(lead, i, i, commit), new(raft.AppendEntriesResponse)); err != nil {
 				t.Error(err)
@@ -196,17 +197,17 @@ func TestNoNoticeWhereEntriesFollow(t *testing.T) {
 		<-time.After(2 * roundTrip)
 		send(2, 0)
 		lead.Committed(&raft.Log{Index: 1, Term: leaderTerm})
-		if n := commits(); n.waiting != 0 {
+		if n := lead.toldTo("b"); n.waiting != 0 {
 			t.Errorf("a notice though entry 3 follows: %+v", n)
 		}
 		send(3, 1)
-		if n := commits(); n.waiting != 0 || n.telling != 1 {
+		if n := lead.toldTo("b"); n.waiting != 0 || n.telling != 1 {
 			t.Errorf("entry 3 tells of it: %+v", n)
 		}
 		last.Store(4)
 		lead.Committed(&raft.Log{Index: 3, Term: leaderTerm})
 		send(4, 1)
-		if n := commits(); n.waiting != 1 || n.telling != 3 {
+		if n := lead.toldTo("b"); n.waiting != 1 || n.telling != 3 {
 			t.Errorf("entry 4 does not tell of 3, and nothing else does: %+v", n)
 		}
 		<-time.After(2 * roundTrip)

@@ -23,8 +23,11 @@ func TestNearFollowerHasNoPipe(t *testing.T) {
 			t.Errorf("the last request: %v, %+v", err, f.Response())
 		}
 		synctest.Wait()
-		if !errors.Is(p.err, errNear) {
-			t.Errorf("the pipe has ended with %v", p.err)
+		p.mu.Lock()
+		ended := p.err
+		p.mu.Unlock()
+		if !errors.Is(ended, errNear) {
+			t.Errorf("the pipe has ended with %v", ended)
 		}
 		wires := m.laidWires()
 		for range 3 {
@@ -90,7 +93,10 @@ func TestHeartbeatsMeasureTheWay(t *testing.T) {
 				}
 			}
 		}
-		if d, ok := lead.peers["b"].way.trip(); !ok || d != time.Millisecond {
+		lead.mu.Lock()
+		d, ok := lead.peers["b"].way.trip()
+		lead.mu.Unlock()
+		if !ok || d != time.Millisecond {
 			t.Errorf("the round trip is %v, %v", d, ok)
 		}
 		m.close(lead)

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -88,4 +89,36 @@ func TestWhatTellsNothingIsSpared(t *testing.T) {
 	promoted[2].Suffrage = raft.Voter
 	tr.Attach(configured{servers: promoted})
 	check("a heartbeat to a new voter", "n", heartbeat, false)
+}
+
+// TestPipesSpareToo: what would tell a member that does not vote nothing new is not sent by a pipe either, and raft's
+// reader is told of no answer to it.
+func TestPipesSpareToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &members{}
+		lead, follower, p := piped(t, m)
+		done := far(follower)
+		lead.quiet.For = time.Hour
+		lead.Attach(configured{racing{state: raft.Leader}, []raft.Server{{ID: "a"}, {ID: "b", Suffrage: raft.Nonvoter}}})
+		if _, err := p.AppendEntries(appendOf(lead, 1, 1, 1), new(raft.AppendEntriesResponse)); err != nil {
+			t.Fatal(err)
+		}
+		if f := <-p.Consumer(); lastOf(f.Request()) != 1 {
+			t.Errorf("answer to entry %d", lastOf(f.Request()))
+		}
+		nothing := appendOf(lead, 2, 1, 1)
+		f, err := p.AppendEntries(nothing, new(raft.AppendEntriesResponse))
+		if err != nil || f.Error() != nil || !f.Response().Success || p.inFlight() != 0 {
+			t.Errorf("%v, %v; %d in flight", err, f.Error(), p.inFlight())
+		}
+		select {
+		case f := <-p.Consumer():
+			t.Errorf("raft is told %+v", f.Response())
+		case <-time.After(2 * roundTrip):
+		}
+		_ = p.Close()
+		m.close(lead)
+		m.close(follower)
+		done()
+	})
 }

@@ -51,7 +51,7 @@ func (w *testTracker) pass(d time.Duration) core.Verdicts {
 // stop lets time go by without a look.
 func (w *testTracker) stop(d time.Duration) core.Verdicts {
 	w.clock = w.clock.Add(d)
-	return w.JudgeSites(w.sites, testTiming, func(site string) bool { return site == w.gone })
+	return w.JudgeSites(w.sites, testTiming, map[string]bool{w.gone: true})
 }
 
 func (w *testTracker) renewAs(site string, term uint64) bool {
@@ -138,11 +138,15 @@ func TestSuspicionRestsOffersAndEnds(t *testing.T) {
 	w.pass(0)
 	w.renewAs("a", 1)
 	w.gone = "b"
-	if v := w.pass(testTiming.Lease * 2 / 3); len(v.Suspect) != 1 || v.Suspect[0].Site != "b" {
-		t.Fatalf("verdicts %+v, want b suspected on gossip's word", v)
+	if v := w.pass(testTiming.Lease * 2 / 3); len(v.Suspect) != 0 {
+		t.Fatalf("verdicts %+v on gossip's word alone", v)
+	}
+	w.gone = ""
+	w.renewAs("a", 1)
+	if v := w.pass(testTiming.Lease / 5); len(v.Suspect) != 1 || v.Suspect[0].Site != "b" {
+		t.Fatalf("verdicts %+v, want b suspected for its silence", v)
 	}
 	w.sites[1].State = fsm.Suspected
-	w.gone = ""
 	w.renewAs("b", 1)
 	if v := w.pass(time.Millisecond); len(v.Trust) != 1 || v.Trust[0].Site != "b" {
 		t.Fatalf("verdicts %+v, want b trusted again", v)

@@ -76,13 +76,14 @@ func (h *hints) forwardChanges() {
 }
 
 // Absent implements broker.Hints: a site that was never seen is not absent.
-func (h *hints) Absent(site string) bool {
+func (h *hints) Absent() map[string]bool {
+	absent := map[string]bool{}
 	for _, m := range h.gossip.Members() {
-		if m.Site == site {
-			return m.State == membership.Dead || m.State == membership.Left
+		if m.State == membership.Dead || m.State == membership.Left {
+			absent[m.Site] = true
 		}
 	}
-	return false
+	return absent
 }
 
 // Changed implements broker.Hints.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // raft's follower looks whether its leader is silent at random moments, one to two heartbeat timeouts apart, so it
@@ -23,21 +25,21 @@ func (l *Log) watchSilence(ctx context.Context) {
 		return
 	}
 	patience := l.silencePatience()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
+	for wait := patience; ; {
+		due := time.Now().Add(wait)
+		if coord.Sleep(ctx, wait) != nil {
 			return
 		}
-		if left := l.silenceLeft(patience); left > 0 {
-			timer.Reset(left)
-			continue
+		switch left := l.silenceLeft(patience); {
+		case left > 0:
+			wait = left
+		case time.Since(due) > l.t.spread/4:
+			wait = l.t.spread // this member was starved itself: what was sent to it meanwhile is read first
+		default:
+			l.lookAtSilence()
+			patience = l.silencePatience()
+			wait = patience
 		}
-		l.lookAtSilence()
-		patience = l.silencePatience()
-		timer.Reset(patience)
 	}
 }
 

@@ -78,7 +78,7 @@ func (x *leaderWatch) watchFitnessAndLeases() {
 		x.makeGossipKey(st.Term, generation)
 	}
 	x.dialDoubted(sites)
-	verdicts := x.leases.JudgeSites(sites, node.TimingOf(params, 0), x.hints.Absent())
+	verdicts := x.leases.JudgeSites(sites, node.TimingOf(params, 0), x.hints.Words())
 	judgeWrongly(x.site, sites, &verdicts)
 	x.judge(verdicts)
 }
@@ -137,8 +137,8 @@ func (x *leaderWatch) watchFitness() {
 // Hints is what gossip tells the leader; hints have a site dialed and hurry a look, and
 // never more.
 type Hints interface {
-	// Absent returns the sites whose brokers gossip does not see now; it is asked several times a second.
-	Absent() map[string]bool
+	// Words returns what gossip says of sites whose brokers it does not see now; it is asked several times a second.
+	Words() map[string]leases.Word
 	// Changed is signalled when an answer may have changed; nil never is.
 	Changed() <-chan struct{}
 }
@@ -146,5 +146,5 @@ type Hints interface {
 // noHints is a federation without gossip.
 type noHints struct{}
 
-func (noHints) Absent() map[string]bool  { return nil }
-func (noHints) Changed() <-chan struct{} { return nil }
+func (noHints) Words() map[string]leases.Word { return nil }
+func (noHints) Changed() <-chan struct{}      { return nil }

@@ -36,6 +36,7 @@ type contact struct {
 	// failing is when the first of the dials began that have failed since, and tried when the last one did.
 	failing, tried time.Time
 	refused        bool // all that have failed since were refused
+	parted         bool // it has told gossip that its broker stops
 	dialing        bool // one is under way
 	// left: it was found to be gone. Invariant: until it renews.
 	left bool
@@ -50,10 +51,21 @@ func (c *contact) hear(now time.Time) {
 // restart has failed dials count no more.
 func (c *contact) restart() { c.failing, c.tried = time.Time{}, time.Time{} }
 
-// miss notes whether gossip misses the site.
-func (c *contact) miss(absent bool, now time.Time) {
+// Word is what gossip says of a site.
+type Word uint8
+
+// The words; of a site that gossip has never seen it says nothing.
+const (
+	Nothing Word = iota // it is seen, or was never
+	Missed              // it does not answer
+	Parted              // its broker said that it stops, and leaves its tasks to their supervisors
+)
+
+// note notes what gossip says of the site.
+func (c *contact) note(gossip Word, now time.Time) {
+	c.parted = gossip == Parted
 	switch {
-	case !absent:
+	case gossip != Missed:
 		c.missed = time.Time{}
 	case c.missed.IsZero():
 		c.missed = now
@@ -75,9 +87,12 @@ func (c *contact) isDue(now time.Time) bool {
 }
 
 // isUnreachable reports whether the leader cannot reach the site: it is refused, or it gets no answer and gossip misses
-// it as well.
+// it as well. One that has said that it stops may be restarting, however long that takes.
 func (c *contact) isUnreachable() bool {
-	return !c.failing.IsZero() && c.tried.Sub(c.failing) >= goneFor && c.isDoubted() && (c.refused || c.isMissed())
+	if c.parted || c.failing.IsZero() || !c.isDoubted() {
+		return false
+	}
+	return c.tried.Sub(c.failing) >= goneFor && (c.refused || c.isMissed())
 }
 
 // isGone reports whether a site is suspected for what dials have found, and adds to v that it was just found. That is

@@ -95,6 +95,10 @@ func TestWhatIsNoSuspicion(t *testing.T) {
 		"silence without gossip's word, b may be behind a wall": {
 			func(w *testTracker) { w.Disconnected("b") }, context.DeadlineExceeded,
 		},
+		"a broker that was told to stop, to start again some seconds later": {func(w *testTracker) {
+			w.Disconnected("b")
+			w.parted = "b"
+		}, errRefused},
 		"this broker's own trouble": {func(w *testTracker) { w.Disconnected("b") }, syscall.EMFILE},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +137,17 @@ func TestHostThatIsGoneIsSuspectedWithGossip(t *testing.T) {
 		if _, v := w.dialing(testTiming.Lease/2, err); len(v.Suspect) != 1 {
 			t.Errorf("%v: verdicts %+v, want b suspected", err, v)
 		}
+	}
+}
+
+// A broker that was told to stop is suspected for its silence, a little sooner than one that says nothing.
+func TestPartedSiteIsSuspectedByItsLease(t *testing.T) {
+	w := leadingTracker(t)
+	w.parted = "b"
+	w.pass(testTiming.Lease / 2)
+	w.renewAs("a", 1)
+	if _, v := w.dialing(testTiming.Lease/8+core.TickEvery, errRefused); len(v.Suspect) != 1 || len(v.Gone) != 0 {
+		t.Errorf("verdicts %+v, want b suspected for its silence", v)
 	}
 }
 
@@ -220,6 +235,7 @@ func TestFlappingLeavesFewEntries(t *testing.T) {
 				w.Disconnected("b")
 			case "miss":
 				w.gone = rapid.SampledFrom([]string{"", "b"}).Draw(t, "missed")
+				w.parted = rapid.SampledFrom([]string{"", "", "b"}).Draw(t, "parted")
 			case "refuse":
 				answer = rapid.SampledFrom(failures).Draw(t, "error")
 			case "answer":

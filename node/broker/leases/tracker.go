@@ -200,9 +200,9 @@ func (w *Tracker) discountOwnPause(now time.Time, t node.Timing) {
 	}
 }
 
-// JudgeSites decides which sites of the state are suspected or lost. absent are those that gossip misses: such a site
-// is dialed, and suspected if it cannot be reached, but not lost sooner.
-func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, absent map[string]bool) core.Verdicts {
+// JudgeSites decides which sites of the state are suspected or lost. A site that gossip misses is dialed, and suspected
+// if it cannot be reached, but not lost sooner.
+func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, gossip map[string]Word) core.Verdicts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	v := core.Verdicts{Term: w.term}
@@ -214,7 +214,7 @@ func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, absent map[str
 	w.judgedAt = now
 	for i := range sites {
 		if x := &sites[i]; isPresent(x) {
-			w.judge(&v, x, absent[x.ID], t, now)
+			w.judge(&v, x, gossip[x.ID], t, now)
 		}
 	}
 	return v
@@ -224,14 +224,14 @@ func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, absent map[str
 func isPresent(x *fsm.SiteView) bool { return x.State == fsm.Alive || x.State == fsm.Suspected }
 
 // judge decides on one site. REQUIRES: w.mu held.
-func (w *Tracker) judge(v *core.Verdicts, x *fsm.SiteView, absent bool, t node.Timing, now time.Time) {
+func (w *Tracker) judge(v *core.Verdicts, x *fsm.SiteView, gossip Word, t node.Timing, now time.Time) {
 	r := coord.Renewal{Site: x.ID, Incarnation: x.Incarnation}
 	s := w.site(r)
-	s.miss(absent, now)
+	s.note(gossip, now)
 	silent := now.Sub(later(s.renewed, w.since))
 	// A pause of a third of the lease must not count: with the renewal
 	// before it, the site is silent for up to a quarter longer.
-	late := silent > 3*t.Lease/4 || w.isGone(v, r, s, t.Lease, now)
+	late := silent > 3*t.Lease/4 || s.parted && silent > 5*t.Lease/8 || w.isGone(v, r, s, t.Lease, now)
 	switch {
 	case silent > t.Lease+t.Margin, mutate.On("no-lease-margin") && silent > t.Lease/2:
 		s.lossProposed = true

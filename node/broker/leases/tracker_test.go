@@ -18,6 +18,8 @@ type testTracker struct {
 	clock time.Time
 	sites []fsm.SiteView
 	gone  string // what gossip does not see
+	// parted has said that it stops.
+	parted string
 }
 
 func newTestTracker() *testTracker {
@@ -51,7 +53,7 @@ func (w *testTracker) pass(d time.Duration) core.Verdicts {
 // stop lets time go by without a look.
 func (w *testTracker) stop(d time.Duration) core.Verdicts {
 	w.clock = w.clock.Add(d)
-	return w.JudgeSites(w.sites, testTiming, map[string]bool{w.gone: true})
+	return w.JudgeSites(w.sites, testTiming, map[string]Word{w.gone: Missed, w.parted: Parted})
 }
 
 func (w *testTracker) renewAs(site string, term uint64) bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/membership"
 	"github.com/cloudshare/cloudshare/node/broker"
+	"github.com/cloudshare/cloudshare/node/broker/leases"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/truststore"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -75,15 +76,19 @@ func (h *hints) forwardChanges() {
 	}
 }
 
-// Absent implements broker.Hints: a site that was never seen is not absent.
-func (h *hints) Absent() map[string]bool {
-	absent := map[string]bool{}
+// Words implements broker.Hints.
+func (h *hints) Words() map[string]leases.Word {
+	said := map[string]leases.Word{}
 	for _, m := range h.gossip.Members() {
-		if m.State == membership.Dead || m.State == membership.Left {
-			absent[m.Site] = true
+		switch m.State {
+		case membership.Dead:
+			said[m.Site] = leases.Missed
+		case membership.Left:
+			said[m.Site] = leases.Parted
+		case membership.Alive, membership.Suspect:
 		}
 	}
-	return absent
+	return said
 }
 
 // Changed implements broker.Hints.

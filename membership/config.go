@@ -42,7 +42,7 @@ type Profile uint8
 // The profiles; DESIGN.md has the reasons for their figures.
 const (
 	LAN Profile = iota // members a few milliseconds apart: a death is seen in about 2 s
-	WAN                // members up to some hundred milliseconds apart: in about 10 s
+	WAN                // members up to some hundred milliseconds apart: in about 5 s
 )
 
 // Meta is what this site tells the others about itself: where its broker
@@ -182,7 +182,7 @@ type timing struct {
 func (p Profile) timing() timing {
 	if p == WAN {
 		return timing{
-			probe: 3 * time.Second, ack: 1500 * time.Millisecond, suspicion: 2, patience: 4,
+			probe: 1500 * time.Millisecond, ack: 750 * time.Millisecond, suspicion: 2, patience: 4,
 			gossip: 300 * time.Millisecond, syncing: 30 * time.Second, deadTime: time.Minute,
 			reclaim: 10 * time.Second, stream: 10 * time.Second, hello: 5 * time.Second,
 			rejoin: 10 * time.Second, spread: 10 * time.Second, rivalry: 90 * time.Second,

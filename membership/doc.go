@@ -1,8 +1,8 @@
 // Package membership is who is there: the hints of step 8 of a job's way, by
 // gossip among the brokers on hashicorp/memberlist.
 //
-// A hint suspends a site's offers and hurries a probe. It never requeues
-// anything: only an expired lease does, and only the log says so. Gossip is
+// A hint has the leader dial a site. It never requeues anything: what the
+// leader finds does, or an expired lease, and only the log says so. Gossip is
 // never trusted for identity either: a member is what it says it is.
 //
 //	Join func ─▶ rejoin ─▶ memberlist ─▶ delegate ─▶ table ─▶ pump ─▶ Events

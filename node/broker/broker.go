@@ -76,8 +76,11 @@ type Config struct {
 	Home *homelogs.Config
 	// DialProgress connects to a site's broker to ask what it does before own tasks start there; nil: nobody is asked.
 	DialProgress func(ctx context.Context, site, addr string) (net.Conn, error)
-	Data         node.DataTerms
-	Logger       zerolog.Logger
+	// Reach returns nil if something takes connections at a peer address; nil: sites in doubt are not dialed, and
+	// suspected by their leases alone.
+	Reach  func(ctx context.Context, addr string) error
+	Data   node.DataTerms
+	Logger zerolog.Logger
 }
 
 // Addresses are those under which other brokers reach this one, host:port.
@@ -209,7 +212,7 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 	b.runner.files = b.files
 	b.departure = newDeparture(p, cfg, b.runner.handlers, b.files.endAll)
 	b.watch = &leaderWatch{
-		process: p, site: cfg.Site, order: cfg.Log, replica: cfg.Replica, hints: cfg.Hints,
+		process: p, site: cfg.Site, order: cfg.Log, replica: cfg.Replica, hints: cfg.Hints, reach: cfg.Reach,
 		outside: b.registrar.outside,
 		leases:  leases.NewTracker(time.Now, cfg.Replica.SiteState),
 	}

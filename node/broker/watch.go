@@ -21,6 +21,7 @@ type leaderWatch struct {
 	order   coord.Log
 	replica *replica.Replica
 	hints   Hints
+	reach   func(ctx context.Context, addr string) error // nil: nobody is dialed
 	leases  *leases.Tracker
 	fitness fitness
 	outside func() error
@@ -76,9 +77,25 @@ func (x *leaderWatch) watchFitnessAndLeases() {
 	if generation != 0 {
 		x.makeGossipKey(st.Term, generation)
 	}
-	verdicts := x.leases.JudgeSites(sites, node.TimingOf(params, 0), x.hints.Absent)
+	x.dialDoubted(sites)
+	verdicts := x.leases.JudgeSites(sites, node.TimingOf(params, 0), x.hints.Word)
 	judgeWrongly(x.site, sites, &verdicts)
 	x.judge(verdicts)
+}
+
+// dialDoubted finds out which sites that may be gone can be reached.
+func (x *leaderWatch) dialDoubted(sites []fsm.SiteView) {
+	if x.reach == nil {
+		return
+	}
+	for _, d := range x.leases.Dials(sites, x.site) {
+		x.goroutine(func() {
+			ctx, cancel := context.WithTimeout(x.ctx, leases.DialPatience)
+			defer cancel()
+			began := time.Now()
+			x.leases.Dialed(d, began, x.reach(ctx, d.Addr))
+		})
+	}
 }
 
 // makeGossipKey has another key of gossip ordered. It is proposed again at each look until it is there.
@@ -98,6 +115,10 @@ func (x *leaderWatch) judge(v core.Verdicts) {
 	if len(v.Lost)+len(v.Suspect)+len(v.Trust) == 0 {
 		return
 	}
+	for _, r := range v.Gone {
+		x.log.Info().Str("site", r.Site).Uint64("incarnation", r.Incarnation).
+			Msg("a site's broker cannot be reached: it is suspected until it renews its lease")
+	}
 	for _, r := range v.Say {
 		x.log.Warn().Str("lost", r.Site).Uint64("incarnation", r.Incarnation).Msg("a site's lease ran out")
 	}
@@ -113,11 +134,11 @@ func (x *leaderWatch) watchFitness() {
 	x.order.SetUnfit(why)
 }
 
-// Hints is what gossip tells the leader; hints rest offers and hurry a look, and
+// Hints is what gossip tells the leader; hints have a site dialed and hurry a look, and
 // never more.
 type Hints interface {
-	// Absent reports whether gossip does not see a site's broker now.
-	Absent(site string) bool
+	// Word returns what gossip says of a site; it is asked of each several times a second.
+	Word(site string) leases.Word
 	// Changed is signalled when an answer may have changed; nil never is.
 	Changed() <-chan struct{}
 }
@@ -125,5 +146,5 @@ type Hints interface {
 // noHints is a federation without gossip.
 type noHints struct{}
 
-func (noHints) Absent(string) bool       { return false }
+func (noHints) Word(string) leases.Word  { return leases.Nothing }
 func (noHints) Changed() <-chan struct{} { return nil }

@@ -205,6 +205,12 @@ type Grantor interface {
 	Confirmed(r Renewal, term uint64) bool
 }
 
+// Disconnected is a [Grantor] that is told when a connection has ended over which a site asks this member, while it
+// leads. The site may have ended, or dial again: it is a hint. It must not block.
+type Disconnected interface {
+	Disconnected(site string)
+}
+
 // Status of a member.
 type Status struct {
 	Lead     string // site id, "" when unknown

@@ -12,6 +12,7 @@ type Verdicts struct {
 	Lost    []coord.Renewal // silent for too long: propose their loss
 	Say     []coord.Renewal // of these, those that the log is told of now
 	Suspect []coord.Renewal // rest their offers
+	Gone    []coord.Renewal // of these, those that cannot be reached, as was just found out
 	Trust   []coord.Renewal // wake their offers
 }
 

@@ -28,8 +28,14 @@ type Tracker struct {
 	since time.Time
 	// judgedAt is when it looked at the sites last in this term; zero = not yet.
 	judgedAt time.Time
-	sites    map[coord.Renewal]*watched
-	now      func() time.Time
+	// resumed is when a pause of this broker ended last, see discountOwnPause.
+	resumed time.Time
+	sites   map[coord.Renewal]*watched
+	// gone is when a site was found to be gone last in this term, see contact.go.
+	gone map[string]time.Time
+	// dials is how many are under way in this term.
+	dials int
+	now   func() time.Time
 	// siteState reads the applied state: where a site stands, and its incarnation.
 	siteState func(site string) (fsm.SiteState, uint64)
 }
@@ -42,6 +48,7 @@ type watched struct {
 	lossProposed bool
 	// said is when its loss was logged last; zero = never.
 	said time.Time
+	contact
 }
 
 // repeatEvery is how often the log repeats what does not change.
@@ -52,7 +59,9 @@ var _ coord.Grantor = (*Tracker)(nil)
 // NewTracker returns a tracker of a broker that does not lead. siteState reads the applied
 // state: where a site stands, and its incarnation.
 func NewTracker(now func() time.Time, siteState func(string) (fsm.SiteState, uint64)) *Tracker {
-	return &Tracker{now: now, sites: map[coord.Renewal]*watched{}, siteState: siteState}
+	return &Tracker{
+		now: now, sites: map[coord.Renewal]*watched{}, gone: map[string]time.Time{}, siteState: siteState,
+	}
 }
 
 // SetTerm begins to watch in a term, or stops (term 0).
@@ -65,8 +74,9 @@ func (w *Tracker) SetTerm(term uint64) {
 // beginTerm begins a term with nothing known. REQUIRES: w.mu held.
 func (w *Tracker) beginTerm(term uint64) {
 	if w.term != term {
-		w.term, w.since, w.judgedAt = term, time.Time{}, time.Time{}
+		w.term, w.since, w.judgedAt, w.dials = term, time.Time{}, time.Time{}, 0
 		clear(w.sites)
+		clear(w.gone)
 	}
 }
 
@@ -95,7 +105,8 @@ func (w *Tracker) Waiting() bool {
 // term. An incarnation that the state does not know yet may be registered by an
 // entry under way.
 func (w *Tracker) Received(r coord.Renewal, term uint64) bool {
-	if w.standing(r) == superseded {
+	standing := w.standing(r)
+	if standing == superseded {
 		return false
 	}
 	w.mu.Lock()
@@ -103,8 +114,14 @@ func (w *Tracker) Received(r coord.Renewal, term uint64) bool {
 	if term > w.term { // the log knows of the new leader first
 		w.beginTerm(term)
 	}
+	if w.term != term || term == 0 {
+		return false
+	}
+	if standing == current { // of those that the state does not know there may be any number
+		w.site(r).hear(w.now())
+	}
 	s := w.sites[r]
-	return w.term == term && term != 0 && (s == nil || !s.lossProposed)
+	return s == nil || !s.lossProposed
 }
 
 // Confirmed implements coord.Grantor. An incarnation that the state still does not
@@ -176,15 +193,16 @@ func (w *Tracker) discountOwnPause(now time.Time, t node.Timing) {
 		}
 		return at
 	}
-	w.since = shift(w.since)
+	w.resumed, w.since = now, shift(w.since)
 	for _, s := range w.sites {
 		s.renewed = shift(s.renewed)
+		s.restart() // a dial that was under way says nothing
 	}
 }
 
-// JudgeSites decides which sites of the state are suspected or lost. absent reports whether
-// gossip misses a site: such a site is suspected sooner, but not lost sooner. It is asked of silent sites only.
-func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, absent func(site string) bool) core.Verdicts {
+// JudgeSites decides which sites of the state are suspected or lost. A site that gossip misses is dialed, and suspected
+// if it cannot be reached, but not lost sooner.
+func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, gossip func(site string) Word) core.Verdicts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	v := core.Verdicts{Term: w.term}
@@ -195,31 +213,38 @@ func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, absent func(si
 	w.discountOwnPause(now, t)
 	w.judgedAt = now
 	for i := range sites {
-		x := &sites[i]
-		if x.State != fsm.Alive && x.State != fsm.Suspected {
-			continue
-		}
-		r := coord.Renewal{Site: x.ID, Incarnation: x.Incarnation}
-		s := w.site(r)
-		silent := now.Sub(later(s.renewed, w.since))
-		// A pause of a third of the lease must not count: with the renewal
-		// before it, the site is silent for up to a quarter longer.
-		late := silent > 3*t.Lease/4 || silent > 5*t.Lease/8 && absent(x.ID)
-		switch {
-		case silent > t.Lease+t.Margin, mutate.On("no-lease-margin") && silent > t.Lease/2:
-			s.lossProposed = true
-			v.Lost = append(v.Lost, r)
-			if s.said.IsZero() || now.Sub(s.said) >= repeatEvery {
-				s.said = now
-				v.Say = append(v.Say, r)
-			}
-		case late && x.State == fsm.Alive:
-			v.Suspect = append(v.Suspect, r)
-		case !late && x.State == fsm.Suspected:
-			v.Trust = append(v.Trust, r)
+		if x := &sites[i]; isPresent(x) {
+			w.judge(&v, x, gossip(x.ID), t, now)
 		}
 	}
 	return v
+}
+
+// isPresent reports whether a site is neither lost nor left.
+func isPresent(x *fsm.SiteView) bool { return x.State == fsm.Alive || x.State == fsm.Suspected }
+
+// judge decides on one site. REQUIRES: w.mu held.
+func (w *Tracker) judge(v *core.Verdicts, x *fsm.SiteView, gossip Word, t node.Timing, now time.Time) {
+	r := coord.Renewal{Site: x.ID, Incarnation: x.Incarnation}
+	s := w.site(r)
+	s.note(gossip, now)
+	silent := now.Sub(later(s.renewed, w.since))
+	// A pause of a third of the lease must not count: with the renewal
+	// before it, the site is silent for up to a quarter longer.
+	late := silent > 3*t.Lease/4 || s.parted && silent > 5*t.Lease/8 || w.isGone(v, r, s, t.Lease, now)
+	switch {
+	case silent > t.Lease+t.Margin, mutate.On("no-lease-margin") && silent > t.Lease/2:
+		s.lossProposed = true
+		v.Lost = append(v.Lost, r)
+		if s.said.IsZero() || now.Sub(s.said) >= repeatEvery {
+			s.said = now
+			v.Say = append(v.Say, r)
+		}
+	case late && x.State == fsm.Alive:
+		v.Suspect = append(v.Suspect, r)
+	case !late && x.State == fsm.Suspected && !s.heard.IsZero(): // a former leader's reasons hold until it renews
+		v.Trust = append(v.Trust, r)
+	}
 }
 
 func later(a, b time.Time) time.Time {

@@ -24,11 +24,29 @@ type grant struct {
 type grantor struct {
 	mu                sync.Mutex
 	calls             []grant
+	gone              []string // sites whose connections have ended
 	refuse, drop      bool
 	received, confirm *gate
 }
 
-var _ coord.Grantor = (*grantor)(nil)
+var (
+	_ coord.Grantor      = (*grantor)(nil)
+	_ coord.Disconnected = (*grantor)(nil)
+)
+
+// Disconnected implements coord.Disconnected.
+func (x *grantor) Disconnected(site string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.gone = append(x.gone, site)
+}
+
+// lost reports whether a site's connection has ended.
+func (x *grantor) lost(site string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Contains(x.gone, site)
+}
 
 // Received implements coord.Grantor.
 func (x *grantor) Received(r coord.Renewal, term uint64) bool {
@@ -283,6 +301,30 @@ func renewEnds(t *testing.T, g *group) {
 	}
 	if err := m.log.Renew(g.ctx(), m.renewal()); !errors.Is(err, coord.ErrClosed) {
 		t.Errorf("renew after close: %v", err)
+	}
+}
+
+// renewerEnds: the leader hears at once that a site which renewed may have ended.
+func renewerEnds(t *testing.T, g *group) {
+	all := grantors(g)
+	m := g.follower()
+	g.granted(all, m, m.log.Renew(g.ctx(), m.renewal()))
+	if err := m.log.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := g.ctx(); ; {
+		for _, x := range all {
+			if x.lost(m.site) {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the leader was not told that %s has ended", m.site)
+		}
 	}
 }
 

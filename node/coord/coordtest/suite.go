@@ -79,6 +79,7 @@ func Run(t *testing.T, f Factory) {
 		{"RenewDeposed", renewDeposed},
 		{"RenewFormerLead", renewFormerLead},
 		{"RenewEnds", renewEnds},
+		{"RenewerEnds", renewerEnds},
 		{"Demote", demote},
 		{"DemoteLast", demoteLast},
 		{"UnfitHandsOver", unfitHandsOver},

@@ -237,6 +237,9 @@ func (m *Member) DialCompare(ctx context.Context, to compare.Member) (net.Conn, 
 	return d.Dial(ctx, relay.Peer{Site: to.Site, Addr: to.Addr}, relay.KindCompare, m.lineage)
 }
 
+// Reach returns nil if something takes connections at a member's address, dead or alive otherwise.
+func (m *Member) Reach(ctx context.Context, addr string) error { return m.cfg.Net.Reach(ctx, addr) }
+
 // ServeCompare answers another member that compares states. REQUIRES: Compare was called,
 // and the machine has checkpoints.
 func (m *Member) ServeCompare(conn net.Conn, p relay.Preamble) { m.checker.Serve(conn, p) }

@@ -328,10 +328,19 @@ func (l *Log) endCalls() {
 // Close implements coord.Log.
 func (l *Log) Close() error {
 	l.g.mu.Lock()
-	defer l.g.mu.Unlock()
-	if !l.closed {
+	first := !l.closed
+	if first {
 		l.endCalls()
 		l.g.notify()
+	}
+	lead := l.g.members[l.g.lead]
+	var told coord.Grantor
+	if first && lead != nil {
+		told = lead.grantor
+	}
+	l.g.mu.Unlock()
+	if d, listens := told.(coord.Disconnected); listens {
+		d.Disconnected(l.site)
 	}
 	return nil
 }

@@ -35,6 +35,7 @@ func TestState(t *testing.T) {
 func quick() *timing {
 	t := timingOf(LAN)
 	t.heartbeat, t.election, t.lease = 250*time.Millisecond, 250*time.Millisecond, 250*time.Millisecond
+	t.spread = 50 * time.Millisecond
 	t.rpc, t.reply, t.tick = time.Second, time.Second, 200*time.Millisecond
 	t.stable, t.promote = 50*time.Millisecond, 20*time.Millisecond
 	t.replace = time.Hour // only where a test wants it

@@ -118,6 +118,10 @@ type timing struct {
 	trailing                   uint64
 	snapshotEvery              time.Duration
 	compare                    time.Duration // between two comparisons of a voter's state
+
+	// spread is within how long behind the heartbeat timeout a follower finds that its leader is silent; 0 = when
+	// raft's own timer looks, up to two timeouts behind it. See silence.go.
+	spread time.Duration
 }
 
 // quiet is for how long a member that does not vote may hear nothing of its leader: more than an idle entry takes to
@@ -156,7 +160,8 @@ func timingOf(p Profile) timing {
 		compare: 5 * time.Second,
 	}
 	if p == WAN {
-		t.heartbeat, t.election, t.lease = 3*time.Second, 3*time.Second, 3*time.Second
+		t.heartbeat, t.election, t.lease = 1500*time.Millisecond, 1500*time.Millisecond, 1500*time.Millisecond
+		t.spread = 500 * time.Millisecond // some round trips
 		t.commit, t.rpc, t.reply = 200*time.Millisecond, 10*time.Second, 30*time.Second
 		t.stable, t.replace, t.enqueue, t.maxBackoff = 30*time.Second, time.Minute, 5*time.Second, time.Second
 		t.epochCheck = 30 * time.Second

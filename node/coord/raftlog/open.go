@@ -272,7 +272,9 @@ func (l *Log) start() {
 	})
 	l.Mux.SetGroup(l.line.id)
 	l.Calls.Start()
-	for _, run := range []func(context.Context){l.watchRaft, l.catchUp, l.settleAddress, l.watchForNewerEpoch} {
+	for _, run := range []func(context.Context){
+		l.watchRaft, l.watchSilence, l.catchUp, l.settleAddress, l.watchForNewerEpoch,
+	} {
 		l.WG.Go(func() { run(l.Ctx) })
 	}
 	e := newVoterTracker()

@@ -121,6 +121,25 @@ type Network struct {
 	Accept func(conn net.Conn, site string) bool     // false: close it
 }
 
+// dial opens a connection without a Preamble.
+func (nw *Network) dial(ctx context.Context, addr string) (net.Conn, error) {
+	if nw.Dial != nil {
+		return nw.Dial(ctx, addr)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+}
+
+// Reach returns nil if something takes connections at an address. It says nothing there: the other end takes it for a
+// member that gave up.
+func (nw *Network) Reach(ctx context.Context, addr string) error {
+	conn, err := nw.dial(ctx, addr)
+	if err != nil {
+		return fmt.Errorf("reach %s: %w", addr, err)
+	}
+	_ = conn.Close()
+	return nil
+}
+
 // secure has the other end of an accepted connection prove its key.
 func (nw *Network) secure(raw net.Conn) (net.Conn, error) {
 	if nw.Identity == nil {
@@ -484,13 +503,7 @@ func (d *Dialer) dialAt(ctx context.Context, to Peer, k Kind, group [16]byte) (n
 
 // connect returns a connection to the one that is meant, by its key where there are keys.
 func (d *Dialer) connect(ctx context.Context, to Peer, k Kind) (net.Conn, error) {
-	dial := d.Net.Dial
-	if dial == nil {
-		dial = func(ctx context.Context, addr string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", addr)
-		}
-	}
-	conn, err := dial(ctx, to.Addr)
+	conn, err := d.Net.dial(ctx, to.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", to.Addr, err)
 	}

@@ -56,6 +56,19 @@ func (c *Calls) Serve(conn net.Conn, p Preamble) {
 	s.mu.Unlock()
 	s.asked.release(s.answers)
 	s.calls.release(s.settled)
+	c.disconnected(p.Site)
+}
+
+// disconnected tells the Grantor that a site's connection has ended, if this member leads.
+func (c *Calls) disconnected(site string) {
+	if _, leads := c.seq.leading(); !leads || c.ctx.Err() != nil {
+		return
+	}
+	if g := c.grantor.Load(); g != nil {
+		if d, listens := (*g).(coord.Disconnected); listens {
+			d.Disconnected(site)
+		}
+	}
 }
 
 func (s *session) read(ctx context.Context, wg *sync.WaitGroup) {

@@ -156,8 +156,8 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 		Disk:    cfg.Disk(),
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),
 		Outputs: p.outputs.Stats, Home: homeLogs(cfg, p.outputs, p.log.DialLogs),
-		DialProgress: p.log.DialProgress,
-		Genesis:      genesis(p.log.Federation(), key.Public(), cfg.Timing()), Logger: log,
+		DialProgress: p.log.DialProgress, Reach: p.log.Reach,
+		Genesis: genesis(p.log.Federation(), key.Public(), cfg.Timing()), Logger: log,
 		Refused:     p.member.refusal,
 		DropSecrets: func(used []bool) error { return dropSecrets(cfg.DataDir, p.journal, secrets, used) },
 		Hints:       p.hints, Registered: func(n uint64) {

@@ -31,6 +31,8 @@ type orderedLog interface {
 	DialLogs(ctx context.Context, site, addr string) (net.Conn, error)
 	// DialProgress opens one to a broker that tells what it does before this site's tasks start there.
 	DialProgress(ctx context.Context, site, addr string) (net.Conn, error)
+	// Reach returns nil if something takes connections at a peer address.
+	Reach(ctx context.Context, addr string) error
 }
 
 // openCoordination founds or joins a federation, or goes on in the one that the data are of, by the backend that the

@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/membership"
 	"github.com/cloudshare/cloudshare/node/broker"
+	"github.com/cloudshare/cloudshare/node/broker/leases"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/truststore"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -75,10 +76,16 @@ func (h *hints) forwardChanges() {
 	}
 }
 
-// Absent implements broker.Hints: a site that was never seen is not absent.
-func (h *hints) Absent(site string) bool {
+// Word implements broker.Hints.
+func (h *hints) Word(site string) leases.Word {
 	m, known := h.gossip.Member(site)
-	return known && (m.State == membership.Dead || m.State == membership.Left)
+	switch {
+	case known && m.State == membership.Dead:
+		return leases.Missed
+	case known && m.State == membership.Left:
+		return leases.Parted
+	}
+	return leases.Nothing
 }
 
 // Changed implements broker.Hints.

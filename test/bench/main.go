@@ -72,6 +72,7 @@ var sections = []section{
 	{name: "far-leader", run: measureFarLeader, group: "wan", limit: 6 * time.Minute},
 	{name: "far-site", run: measureFarSite, group: "wan", limit: 5 * time.Minute},
 	{name: "far-noise", run: measureFarNoise, group: "wan", limit: 3 * time.Minute},
+	{name: "far-place", run: measureFarPlace, group: "wan", limit: 8 * time.Minute},
 	{name: "builds", run: measureBuilds, group: "builds", limit: 20 * time.Minute},
 }
 
@@ -103,7 +104,7 @@ func main() {
 	out := flag.String("out", "", "also write the table to this `file`")
 	form := flag.String("o", "table", "print a `form`: table or json")
 	beside := flag.String("beside", "", "another cloudshare `file`, such as an earlier commit's, that takes turns in sections users and builds")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, files, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside; wan, or some of it: far-submissions, far-starts, far-arrays, far-leader, far-site, far-noise")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, files, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside; wan, or some of it: far-submissions, far-starts, far-arrays, far-leader, far-site, far-noise, far-place")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

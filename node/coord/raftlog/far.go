@@ -38,7 +38,7 @@ func (ld *leadership) handOverFar(ctx context.Context, h *handoverTracker, other
 	p := ld.places(others, now)
 	nearer := p.nearer()
 	switch {
-	case len(nearer) == 0:
+	case len(nearer) == 0 || noFarHandover:
 		h.far = time.Time{}
 		return
 	case h.far.IsZero():

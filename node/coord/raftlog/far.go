@@ -33,22 +33,28 @@ func (ld *leadership) places(others []voterDisk, now time.Time) *places {
 	return p
 }
 
-// handOverFar hands over if another voter was much nearer to a majority at each look for long enough.
+// calm reports whether a condition has held at each look since long ago.
+func calm(since *time.Time, holds bool, now time.Time, least time.Duration) bool {
+	switch {
+	case !holds:
+		*since = time.Time{}
+	case since.IsZero():
+		*since = now
+	}
+	return holds && now.Sub(*since) >= least
+}
+
+// handOverFar hands over if other voters were much nearer to a majority at each look for long enough, and lately one of
+// them was better by its disk, too: how long disks take varies with the load, and would seldom say so for long.
 func (ld *leadership) handOverFar(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
 	p := ld.places(others, now)
-	nearer := p.nearer()
-	switch {
-	case len(nearer) == 0 || noFarHandover:
-		h.far = time.Time{}
-		return
-	case h.far.IsZero():
-		h.far = now
-	}
-	if now.Sub(h.far) < ld.t.far || !ld.handed[reasonFar].Due(now) || !ld.member.Calls.Leads() {
+	better := p.better()
+	far, due := calm(&h.far, len(p.nearer()) > 0, now, ld.t.far), calm(&h.better, len(better) > 0, now, ld.t.slow)
+	if !far || !due || noFarHandover || !ld.handed[reasonFar].Due(now) || !ld.member.Calls.Leads() {
 		return
 	}
-	h.far = now // look again as long before voters are asked again
-	for _, site := range nearer {
+	h.better = time.Time{} // look again for a while before voters are asked again
+	for _, site := range better {
 		v := others[slices.IndexFunc(others, func(v voterDisk) bool { return string(v.id) == site })]
 		if !ld.asksToLead(ctx, v, reasonFar) {
 			continue

@@ -106,6 +106,7 @@ type handoverTracker struct {
 	before uint64         // commit index at the look before; 0 = none in this term
 	slow   time.Time      // since when the disk is slow; zero = it is not
 	far    time.Time      // since when another voter is much nearer to a majority; zero = none is
+	better time.Time      // since when one of those would be better by its disk, too; zero = none would
 	asked  time.Time      // when voters were last asked whether they are fit
 	turn   time.Time      // since when this member's turn lasts; zero = it does not lead
 	passed string         // the voter that was to lead after this turn, and did not; "" = none
@@ -132,7 +133,7 @@ type leadership struct {
 // leadOrHandOver looks whether this member should go on leading.
 func (ld *leadership) leadOrHandOver(ctx context.Context, h *handoverTracker) {
 	if !ld.member.Calls.Leads() {
-		h.before, h.slow, h.far, h.turn, h.passed = 0, time.Time{}, time.Time{}, time.Time{}, ""
+		*h = handoverTracker{asked: h.asked, said: h.said}
 		return
 	}
 	now, commit := time.Now(), ld.raft.CommitIndex()

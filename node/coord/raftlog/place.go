@@ -67,21 +67,27 @@ func (p *places) commit(site string) (time.Duration, bool) {
 	return own + others, ok && known
 }
 
-// nearer returns the voters one of which should lead instead of this one, the quickest first.
-func (p *places) nearer() []string {
-	own, ok := p.majority(p.self)
-	now, known := p.commit(p.self)
-	if !ok || !known {
-		return nil
-	}
-	then := map[string]time.Duration{}
+// nearer returns the voters whose majority is much nearer than this one's. Round trips alone decide, which load hardly
+// changes.
+func (p *places) nearer() (out []string) {
+	own, known := p.majority(p.self)
 	for _, site := range p.voters {
 		trip, ok := p.majority(site)
-		took, known := p.commit(site)
-		if site == p.self || p.absent[site] || !ok || !known || p.slow(site) {
-			continue
+		if site != p.self && ok && known && farFactor*trip <= own && own-trip >= farLeast {
+			out = append(out, site)
 		}
-		if farFactor*trip <= own && own-trip >= farLeast && now-took >= farLeast {
+	}
+	return out
+}
+
+// better returns those of nearer that should lead instead of this one, the quickest first: they are there, and their
+// disks do not cost what the way gains.
+func (p *places) better() []string {
+	now, known := p.commit(p.self)
+	then := map[string]time.Duration{}
+	for _, site := range p.nearer() {
+		took, ok := p.commit(site)
+		if ok && known && now-took >= farLeast && !p.absent[site] && !p.slow(site) {
 			then[site] = took
 		}
 	}

@@ -31,7 +31,7 @@ func TestMajorityIsTheNearestOne(t *testing.T) {
 	}
 }
 
-func TestNearerVoters(t *testing.T) {
+func TestBetterPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		self   string
 		change func(*places)
@@ -53,7 +53,7 @@ func TestNearerVoters(t *testing.T) {
 	} {
 		p := mixed(c.self)
 		c.change(p)
-		if got := p.nearer(); !slices.Equal(got, c.want) {
+		if got := p.better(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -20,6 +20,7 @@ type world struct {
 	led     []string // who led, but for turns
 	slow    time.Time
 	far     time.Time
+	better  time.Time
 	turn    time.Time
 	handed  map[string]handoverCounts
 	byTurns []string // who led by its turn
@@ -53,7 +54,7 @@ func newWorld(t *rapid.T, slowest int) *world {
 }
 
 func (w *world) lead(site string) {
-	w.leader, w.slow, w.far, w.turn = site, time.Time{}, time.Time{}, w.now
+	w.leader, w.slow, w.far, w.better, w.turn = site, time.Time{}, time.Time{}, time.Time{}, w.now
 }
 
 // blur returns a duration as it is measured: some percent more or less, and a little more.
@@ -95,15 +96,14 @@ func (w *world) step() bool {
 		others[i].ready = p.hastens(string(v.id))
 	}
 	successor, slow := chooseFasterVoter(own, others)
-	if holds(&w.slow, slow, w.now, w.timing.slow) && w.hand(reasonDisk, string(successor.id)) {
+	if calm(&w.slow, slow, w.now, w.timing.slow) && w.hand(reasonDisk, string(successor.id)) {
 		return true
 	}
-	nearer := p.nearer()
-	if holds(&w.far, len(nearer) > 0, w.now, w.timing.far) {
-		for _, v := range nearer {
-			if w.hand(reasonFar, v) {
-				return true
-			}
+	better := p.better()
+	far, due := calm(&w.far, len(p.nearer()) > 0, w.now, w.timing.far), calm(&w.better, len(better) > 0, w.now, w.timing.slow)
+	for _, v := range better {
+		if far && due && w.hand(reasonFar, v) {
+			return true
 		}
 	}
 	if w.now.Sub(w.turn) >= w.timing.turn {
@@ -119,17 +119,6 @@ func (w *world) takeTurns(p *places, others []voterDisk) {
 			return
 		}
 	}
-}
-
-// holds reports whether a condition has held at each look for so long.
-func holds(since *time.Time, now bool, at time.Time, least time.Duration) bool {
-	switch {
-	case !now:
-		*since = time.Time{}
-	case since.IsZero():
-		*since = at
-	}
-	return now && at.Sub(*since) >= least
 }
 
 func (w *world) hand(why reason, to string) bool {
@@ -157,7 +146,7 @@ func TestLeadershipComesToRest(t *testing.T) {
 		}
 		w.truth.self = w.leader
 		own, _ := w.truth.majority(w.leader)
-		for _, v := range w.truth.nearer() {
+		for _, v := range w.truth.better() {
 			if trip, _ := w.truth.majority(v); 3*trip < own && own-trip > 2*farLeast && w.clearly(v) {
 				t.Fatalf("%s leads, whose majority is at %v; that of %s is at %v\nways %v\ndisks %v", w.leader, own, v, trip, w.truth.trips, w.truth.syncs)
 			}

@@ -39,7 +39,9 @@ func LeaderWords(leader string, p coord.Placement) string {
 
 // sortedByValue returns the keys, those of the least values first.
 func sortedByValue(of map[string]time.Duration) []string {
-	return slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[a], of[b]), cmp.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+		return cmp.Or(cmp.Compare(of[a], of[b]), cmp.Compare(a, b))
+	})
 }
 
 // milliseconds words a round trip.

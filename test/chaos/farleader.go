@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// nearWithin a leader that is far from the majority leads no more: half a minute until it has measured that its ways
-	// are longer now, half a minute in which it stays so, and the looks and answers between.
+	// nearWithin a leader that is far from the majority leads no more: half a minute until it has measured that its
+	// ways are longer now, half a minute in which it stays so, and the looks and answers between.
 	nearWithin = 2 * time.Minute
 	// nearFor is how long the next one is watched: longer than it takes to hand over again.
 	nearFor = 45 * time.Second

@@ -25,7 +25,8 @@ func (d dialer) join(ctx context.Context, to relay.Peer, q joinRequest) (joinRep
 
 // timedJoin asks one member, and returns the time from the question to the answer on a connection that is open: a round
 // trip, and what the member takes to answer.
-func (d dialer) timedJoin(ctx context.Context, to relay.Peer, q joinRequest) (a joinReply, took time.Duration, err error) {
+func (d dialer) timedJoin(ctx context.Context, to relay.Peer, q joinRequest,
+) (a joinReply, took time.Duration, err error) {
 	conn, err := d.Dial(ctx, to, relay.KindJoin, [16]byte{})
 	if err != nil {
 		return a, 0, err

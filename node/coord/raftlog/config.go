@@ -108,7 +108,7 @@ type timing struct {
 	slow                       time.Duration // the leader's disk is much slower than a voter's: it is handed over
 	turn                       time.Duration // a leader leads so long, and hands over then
 	trips                      time.Duration // how often voters measure the round trips between them
-	far                        time.Duration // another voter is much nearer to a majority: the leadership is handed over
+	far                        time.Duration // another voter is much nearer to a majority: it is handed over
 	slots                      int           // entries in flight
 	gather                     int           // commands that do not wait for the entry in flight
 	rest                       time.Duration // between an entry and the next one of reports only

@@ -18,8 +18,8 @@ import (
 
 // A leader hands the leadership over by itself for four reasons: its broker says that
 // it should not lead (SetUnfit), its disk is much slower than that of a voter, another voter
-// is much nearer to a majority (far.go), and it has led for a turn (turn.go). All are bounded (facade.Limits), and the voter is asked
-// first.
+// is much nearer to a majority (far.go), and it has led for a turn (turn.go). All are bounded
+// (facade.Limits), and the voter is asked first.
 
 // reason of a handover, as metrics call it.
 type reason string

@@ -100,7 +100,8 @@ func (w *world) step() bool {
 		return true
 	}
 	better := p.better()
-	far, due := calm(&w.far, len(p.nearer()) > 0, w.now, w.timing.far), calm(&w.better, len(better) > 0, w.now, w.timing.slow)
+	far := calm(&w.far, len(p.nearer()) > 0, w.now, w.timing.far)
+	due := calm(&w.better, len(better) > 0, w.now, w.timing.slow)
 	for _, v := range better {
 		if far && due && w.hand(reasonFar, v) {
 			return true
@@ -148,7 +149,8 @@ func TestLeadershipComesToRest(t *testing.T) {
 		own, _ := w.truth.majority(w.leader)
 		for _, v := range w.truth.better() {
 			if trip, _ := w.truth.majority(v); 3*trip < own && own-trip > 2*farLeast && w.clearly(v) {
-				t.Fatalf("%s leads, whose majority is at %v; that of %s is at %v\nways %v\ndisks %v", w.leader, own, v, trip, w.truth.trips, w.truth.syncs)
+				t.Fatalf("%s leads, whose majority is at %v; that of %s is at %v\nways %v\ndisks %v",
+					w.leader, own, v, trip, w.truth.trips, w.truth.syncs)
 			}
 		}
 	})
@@ -184,8 +186,8 @@ func TestTurnsDisturbNoPlace(t *testing.T) {
 	})
 }
 
-// TestNobodyLiesItselfNearer: what one voter says of its round trips, whatever it is, brings nobody nearer to a majority
-// than the other ends have measured.
+// TestNobodyLiesItselfNearer: what one voter says of its round trips, whatever it is, brings nobody nearer to a
+// majority than the other ends have measured.
 func TestNobodyLiesItselfNearer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, 400_000)

@@ -11,8 +11,10 @@ import (
 // federationView is the first page: who is there and what their machines do.
 type federationView struct {
 	Status node.Status
-	Ready  string // "" or why the broker is not ready
-	Sites  []siteRow
+	// LeaderWhy says why the leader is where it is; "" if that is not known here.
+	LeaderWhy string
+	Ready     string // "" or why the broker is not ready
+	Sites     []siteRow
 	// Sums over present sites, in milli-cores.
 	Capacity, Offered, Lent, Home int64
 	Present, Known                int
@@ -42,6 +44,7 @@ func (p *Pages) federation(_ *http.Request, _ func(string) string) (view, error)
 		Status: p.cfg.Source.Status(false), Policy: p.cfg.Source.Params().Policy, Seen: p.cfg.Source.Plausibility(),
 		Files: p.cfg.Source.FilesUse(),
 	}
+	v.LeaderWhy = node.LeaderWords(v.Status.Lead, v.Status.Placement)
 	if err := p.cfg.Source.Ready(); err != nil {
 		v.Ready = err.Error()
 	}

@@ -309,10 +309,18 @@ type Cell struct {
 	R        string `json:"r" doc:"Σw·r"`
 }
 
+// Majority is how far a voter is from its nearest majority of the voters.
+type Majority struct {
+	Site        string `json:"site"`
+	RoundTripUs int64  `json:"round_trip_us" doc:"the round trip to the farthest voter of that majority in microseconds, the least measured lately; of both ends' words the greater"`
+	Turns       bool   `json:"turns" doc:"it leads in turn: its majority is about as near as the nearest"`
+}
+
 // Status is what a broker knows of itself and the federation.
 type Status struct {
 	Site        string     `json:"site"`
 	Leader      string     `json:"leader" doc:"the site that orders; empty when unknown"`
+	LeaderWhy   string     `json:"leader_why,omitempty" doc:"why it is there, for people; left out: not known here"`
 	Term        uint64     `json:"term"`
 	Index       uint64     `json:"index" doc:"entry number applied here"`
 	StateHash   *StateHash `json:"state_hash" doc:"null with hash=false"`
@@ -332,6 +340,8 @@ type Status struct {
 	Files []SpaceUse `json:"files,omitempty" doc:"what each space of the site's store of files has; left out: it keeps none"`
 	// ShutOut is of a site that was expelled, or whose key was replaced.
 	ShutOut string `json:"shut_out,omitempty" doc:"why the federation takes nothing that this broker says, with what to do: the site was expelled, or its key replaced; left out: it takes it"`
+	// Majorities are of the voters, by the asked broker's own measurements and theirs.
+	Majorities []Majority `json:"majorities,omitempty" doc:"how far each voter is from a majority of the voters; left out: the asked broker is no voter, or has not measured yet"`
 	// Unreached lists sites that do not reach the asked broker's API.
 	Unreached []Unreached `json:"unreached,omitempty" doc:"sites that do not reach this broker's API; left out: none says so"`
 	Drain

@@ -8,6 +8,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // Status tells what the broker knows; with hash it hashes the state, which
@@ -35,6 +36,9 @@ func (b *Broker) Status(hash bool) node.Status {
 	st.Compared = b.compared()
 	st.ShutOut = b.registrar.shutOut()
 	st.LogTimeAhead = b.logTime.now()
+	if l, ok := b.cfg.Log.(coord.Placed); ok {
+		st.Placement = l.Placement()
+	}
 	if b.cfg.Outputs != nil {
 		st.Outputs = b.cfg.Outputs()
 		home := b.HomeLogs()

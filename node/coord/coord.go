@@ -180,7 +180,7 @@ type Figures struct {
 	// and, while it leads, how long each other voter takes to do so and answer.
 	Syncs map[string]time.Duration
 	// HandOvers counts the times that this member, as the leader, handed over by
-	// itself, by reason: "unfit", "slow_disk", "turn".
+	// itself, by reason: "unfit", "slow_disk", "far", "turn".
 	HandOvers map[string]uint64
 	// Held is how long sites' calls have waited for their quotas while this member led,
 	// by site.

@@ -73,6 +73,7 @@ var sections = []section{
 	{name: "far-leader", run: measureFarLeader, group: "wan", limit: 6 * time.Minute},
 	{name: "far-site", run: measureFarSite, group: "wan", limit: 5 * time.Minute},
 	{name: "far-noise", run: measureFarNoise, group: "wan", limit: 3 * time.Minute},
+	{name: "far-place", run: measureFarPlace, group: "wan", limit: 8 * time.Minute},
 	{name: "far-nonvoter", run: measureFarNonVoter, group: "wan", limit: 4 * time.Minute}, // the last: its site stays
 	{name: "scale", run: measureScale, group: "scale", limit: 12 * time.Minute},
 	{name: "scale-far", run: measureScaleFar, group: "scale-far", limit: 8 * time.Minute},
@@ -107,7 +108,7 @@ func main() {
 	out := flag.String("out", "", "also write the table to this `file`")
 	form := flag.String("o", "table", "print a `form`: table or json")
 	beside := flag.String("beside", "", "another cloudshare `file`, such as an earlier commit's, that takes turns in sections users and builds")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, files, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside; wan, or some of it: far-submissions, far-starts, far-arrays, far-leader, far-site, far-noise, far-nonvoter; many sites: scale, scale-far")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, users, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, identity, audit, files, sandboxes, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept; builds, with -beside; wan, or some of it: far-submissions, far-starts, far-arrays, far-leader, far-site, far-noise, far-place, far-nonvoter; many sites: scale, scale-far")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -13,7 +13,7 @@ func farTasks(env environment) int { return pick(env, 500, 60) }
 
 // measureFarStarts times the way from a follower's request to a process at another site.
 func measureFarStarts(ctx context.Context, env environment, t *table) error {
-	return eachScene(ctx, env, t, farLayouts(env), func(ctx context.Context, sc *scene) error {
+	return atEachLayout(ctx, env, t, func(ctx context.Context, sc *scene) error {
 		if err := sc.starts(ctx, "published → running, p50", sc.executor); err != nil || sc.far == nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (sc *scene) starts(ctx context.Context, row string, executor *testbed.Site)
 // measureFarArrays runs many short tasks on all cores, beside what sites without distance did.
 func measureFarArrays(ctx context.Context, env environment, t *table) error {
 	var near float64 // at the first layout, which has no distances
-	return eachScene(ctx, env, t, farLayouts(env), func(ctx context.Context, sc *scene) error {
+	return atEachLayout(ctx, env, t, func(ctx context.Context, sc *scene) error {
 		began := time.Now()
 		if err := runBag(ctx, sc.follower, farTasks(env), "/bin/true"); err != nil {
 			return err

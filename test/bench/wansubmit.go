@@ -12,7 +12,7 @@ import (
 
 // measureFarSubmissions times acknowledgements that the federation has committed, at a follower and at the leader.
 func measureFarSubmissions(ctx context.Context, env environment, t *table) error {
-	return eachScene(ctx, env, t, farLayouts(env), func(ctx context.Context, sc *scene) error {
+	return atEachLayout(ctx, env, t, func(ctx context.Context, sc *scene) error {
 		return sc.submissions(ctx)
 	})
 }

@@ -38,6 +38,7 @@ func mutations() []mutation {
 		{"no-meant-site", "reused-address", []check.Rule{check.Majority}},
 		{"no-unregistered-handover", "paused-and-lost", []check.Rule{check.Progress}},
 		{"no-slow-disk-handover", "slow-leader", []check.Rule{check.Progress}},
+		{"no-far-handover", "far-leader", []check.Rule{check.Progress}},
 		{"no-silent-eviction", "silent", []check.Rule{check.Progress}},
 		{"no-term-bound", "forged-term", []check.Rule{check.Progress}},
 		{"no-request-identity", "other-name", []check.Rule{check.Progress}},

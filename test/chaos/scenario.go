@@ -67,6 +67,7 @@ func scenarios() []scenario {
 		{"moved-all", "all brokers restart on other peer ports at once: they find each other", three, movedAll, ""},
 		{"paused-and-lost", "a leader is paused until it is lost, cannot register again and is made leader: others are still judged", three, pausedAndLost, ""},
 		{"slow-leader", "each sync of the leader takes 100 ms, then 1 s longer: a voter with a fast disk leads instead, and nobody waits", slow, slowLeader, ""},
+		{"far-leader", "the leader is 150 ms from all others, most of which are within 10 ms: one of those leads instead, and goes on leading", voters, farLeader, ""},
 		{"silent", "a stranger keeps connections to all peer ports open and says nothing as all brokers start again: a leader is elected", three, silent, ""},
 		{"forged-term", "a stranger asks for votes in the last term there is: nobody believes it", three, forgedTerm, ""},
 		{"other-name", "a stranger says in one member's name, on and on, that the dead leader leads: another is elected", three, otherName, ""},

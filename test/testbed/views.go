@@ -10,6 +10,7 @@ import (
 // Status of a broker.
 type Status struct {
 	Site, Leader string
+	LeaderWhy    string `json:"leader_why"`
 	Term         uint64
 	Index        uint64
 	StateHash    StateHash `json:"state_hash"`

@@ -194,6 +194,7 @@ func Status(s node.Status, drain wire.Drain, hash bool) wire.Status {
 	}
 	out.Compared = comparedOf(s.Compared)
 	out.ShutOut = s.ShutOut
+	out.LeaderWhy, out.Majorities = node.LeaderWords(s.Lead, s.Placement), majoritiesOf(s)
 	out.Outputs = wire.Outputs{
 		Kept: s.Outputs.Outputs, Bytes: s.Outputs.Bytes, MaxBytes: s.Outputs.MaxBytes,
 		KeepMs:       s.Outputs.Keep.Milliseconds(),
@@ -205,6 +206,17 @@ func Status(s node.Status, drain wire.Drain, hash bool) wire.Status {
 	}
 	if hash {
 		out.StateHash = &wire.StateHash{Index: s.HashIndex, Hash: s.Hash}
+	}
+	return out
+}
+
+func majoritiesOf(s node.Status) []wire.Majority {
+	p := s.Placement
+	var out []wire.Majority
+	for _, site := range slices.Sorted(maps.Keys(p.Majorities)) {
+		out = append(out, wire.Majority{
+			Site: site, RoundTripUs: p.Majorities[site].Microseconds(), Turns: slices.Contains(p.Turns, site),
+		})
 	}
 	return out
 }

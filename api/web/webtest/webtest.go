@@ -19,6 +19,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -399,6 +400,12 @@ func (b *Broker) Status(bool) node.Status {
 	return node.Status{
 		Site: site(0), Lead: site(1), Term: 4, Index: 1000, Version: "test",
 		Estimates: node.Calibration{Starts: 1000, Held: 908, Open: 31},
+		Placement: coord.Placement{
+			Majorities: map[string]time.Duration{
+				site(0): 9 * time.Millisecond, site(1): 9 * time.Millisecond, site(2): 80 * time.Millisecond,
+			},
+			Turns: []string{site(0), site(1)},
+		},
 	}
 }
 

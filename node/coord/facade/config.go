@@ -69,7 +69,7 @@ type Hooks struct {
 	Store   func(took time.Duration, n int) // n entries are durable
 	Forward func(groups int)                // a frame of calls went to the leader
 	Lead    func(site string)               // the leader changed; "" = none
-	// HandOver: this leader hands over, for "unfit" (SetUnfit) or "slow_disk".
+	// HandOver: this leader hands over, for one of the reasons of coord.Figures.HandOvers.
 	HandOver func(reason string)
 }
 

@@ -179,7 +179,7 @@ var _ coord.Measured = (*Log)(nil)
 // Figures implements coord.Measured: nothing is synced, no call is held, and handovers are not counted.
 func (l *Log) Figures() coord.Figures {
 	return coord.Figures{
-		Syncs: map[string]time.Duration{l.site: 0}, HandOvers: map[string]uint64{"unfit": 0, "slow_disk": 0},
+		Syncs: map[string]time.Duration{l.site: 0}, HandOvers: map[string]uint64{"unfit": 0, "slow_disk": 0, "far": 0},
 		Held: map[string]time.Duration{l.site: 0},
 	}
 }

@@ -19,31 +19,40 @@ type dialer struct{ *relay.Dialer }
 
 // join asks one member.
 func (d dialer) join(ctx context.Context, to relay.Peer, q joinRequest) (joinReply, error) {
+	a, _, err := d.timedJoin(ctx, to, q)
+	return a, err
+}
+
+// timedJoin asks one member, and returns the time from the question to the answer on a connection that is open: a round
+// trip, and what the member takes to answer.
+func (d dialer) timedJoin(ctx context.Context, to relay.Peer, q joinRequest,
+) (a joinReply, took time.Duration, err error) {
 	conn, err := d.Dial(ctx, to, relay.KindJoin, [16]byte{})
 	if err != nil {
-		return joinReply{}, err
+		return a, 0, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	b, err := json.Marshal(q)
 	if err != nil {
-		return joinReply{}, fmt.Errorf("encode join: %w", err)
+		return a, 0, fmt.Errorf("encode join: %w", err)
 	}
+	sent := time.Now()
 	if _, err = conn.Write(relay.EndFrame(append(relay.Frame(nil), b...))); err != nil {
-		return joinReply{}, fmt.Errorf("ask %s: %w", to.Addr, err)
+		return a, 0, fmt.Errorf("ask %s: %w", to.Addr, err)
 	}
 	b, err = relay.ReadFrame(conn, nil, maxJoinFrame)
-	var a joinReply
+	took = time.Since(sent)
 	if err == nil {
 		err = json.Unmarshal(b, &a)
 	}
 	if err != nil {
-		return joinReply{}, fmt.Errorf("answer of %s: %w", to.Addr, err)
+		return joinReply{}, 0, fmt.Errorf("answer of %s: %w", to.Addr, err)
 	}
 	if _, site, proven := relay.Proven(conn); proven && site != a.Site {
-		return joinReply{}, fmt.Errorf("answer of %s: it says that it is site %.63q, and its key is %s", to.Addr, a.Site, ownerOf(site))
+		return joinReply{}, 0, fmt.Errorf("answer of %s: it says that it is site %.63q, and its key is %s", to.Addr, a.Site, ownerOf(site))
 	}
-	return a, nil
+	return a, took, nil
 }
 
 // ownerOf words whose a key is.

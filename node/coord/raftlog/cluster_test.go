@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,7 +57,8 @@ type cluster struct {
 	// claims, if not nil, is the address that a site says it wants, "" for its own.
 	claims func(site string) string
 
-	net *coordtest.Network // Lag cuts a site off from raft's own connections
+	away map[string]*atomic.Int64 // by site: how much longer the way to and from it is; nil: none
+	net  *coordtest.Network       // Lag cuts a site off from raft's own connections
 	// secured: members talk by mutual TLS.
 	secured bool
 
@@ -103,7 +105,8 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 			Net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn,
 				error,
 			) {
-				return c.net.Dial(ctx, site, addr)
+				conn, err := c.net.Dial(ctx, site, addr)
+				return c.late(conn, site, addr), err
 			}},
 		},
 		timing: c.time, disk: c.disk,

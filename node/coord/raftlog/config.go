@@ -108,6 +108,8 @@ type timing struct {
 	stall, hang                time.Duration // a write under way: the leadership is handed over, the member fails
 	slow                       time.Duration // the leader's disk is much slower than a voter's: it is handed over
 	turn                       time.Duration // a leader leads so long, and hands over then
+	trips                      time.Duration // how often voters measure the round trips between them
+	far                        time.Duration // another voter is much nearer to a majority: it is handed over
 	slots                      int           // entries in flight
 	gather                     int           // commands that do not wait for the entry in flight
 	rest                       time.Duration // between an entry and the next one of reports only
@@ -154,6 +156,7 @@ func timingOf(p Profile) timing {
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
 		handshake: 3 * time.Second, drain: 3 * time.Second, unheard: 100 * time.Millisecond,
 		stall: 3 * time.Second, hang: 15 * time.Second,
+		trips: 5 * time.Second, far: 30 * time.Second,
 		slow: 4 * time.Second, turn: time.Hour, slots: 4, gather: 256, rest: 2 * time.Millisecond,
 		bundles: 4, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
@@ -166,6 +169,7 @@ func timingOf(p Profile) timing {
 		t.stable, t.replace, t.enqueue, t.maxBackoff = 30*time.Second, time.Minute, 5*time.Second, time.Second
 		t.epochCheck = 30 * time.Second
 		t.slow = 10 * time.Second
+		t.trips, t.far = 10*time.Second, 2*time.Minute
 		t.bundles = 16
 		t.stall, t.hang, t.rest = 8*time.Second, 30*time.Second, 0 // calls gather for a round trip anyway
 		t.unheard = time.Second                                    // some round trips

@@ -16,10 +16,10 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
-// A leader hands the leadership over by itself for three reasons: its broker says that
-// it should not lead (SetUnfit), its disk is much slower than that of a voter, and it
-// has led for a turn (turn.go). All are bounded (facade.Limits), and the voter is asked
-// first.
+// A leader hands the leadership over by itself for four reasons: its broker says that
+// it should not lead (SetUnfit), its disk is much slower than that of a voter, another voter
+// is much nearer to a majority (far.go), and it has led for a turn (turn.go). All are bounded
+// (facade.Limits), and the voter is asked first.
 
 // reason of a handover, as metrics call it.
 type reason string
@@ -27,6 +27,7 @@ type reason string
 const (
 	reasonUnfit reason = "unfit"
 	reasonDisk  reason = "slow_disk"
+	reasonFar   reason = "far"
 	reasonTurn  reason = "turn"
 )
 
@@ -39,7 +40,7 @@ type handoverCounts map[reason]*facade.Attempts
 func newHandoverCounts() handoverCounts {
 	return handoverCounts{
 		reasonUnfit: {Limits: facade.UnfitLimits}, reasonDisk: {Limits: diskLimits},
-		reasonTurn: {Limits: facade.UnfitLimits},
+		reasonFar: {Limits: farLimits}, reasonTurn: {Limits: facade.UnfitLimits},
 	}
 }
 
@@ -104,6 +105,8 @@ func quorumLatency(others []time.Duration) time.Duration {
 type handoverTracker struct {
 	before uint64         // commit index at the look before; 0 = none in this term
 	slow   time.Time      // since when the disk is slow; zero = it is not
+	far    time.Time      // since when another voter is much nearer to a majority; zero = none is
+	better time.Time      // since when one of those would be better by its disk, too; zero = none would
 	asked  time.Time      // when voters were last asked whether they are fit
 	turn   time.Time      // since when this member's turn lasts; zero = it does not lead
 	passed string         // the voter that was to lead after this turn, and did not; "" = none
@@ -121,6 +124,7 @@ type leadership struct {
 	store  *store.Store
 	trans  *transport.Transport
 	dialer dialer
+	trips  *tripWatch
 
 	handed handoverCounts
 	given  leadershipTransfers
@@ -129,7 +133,7 @@ type leadership struct {
 // leadOrHandOver looks whether this member should go on leading.
 func (ld *leadership) leadOrHandOver(ctx context.Context, h *handoverTracker) {
 	if !ld.member.Calls.Leads() {
-		h.before, h.slow, h.turn, h.passed = 0, time.Time{}, time.Time{}, ""
+		*h = handoverTracker{asked: h.asked, said: h.said}
 		return
 	}
 	now, commit := time.Now(), ld.raft.CommitIndex()
@@ -143,6 +147,7 @@ func (ld *leadership) leadOrHandOver(ctx context.Context, h *handoverTracker) {
 		return
 	}
 	ld.handOverSlow(ctx, h, others, now)
+	ld.handOverFar(ctx, h, others, now)
 	ld.handOverByTurn(ctx, h, others, now)
 }
 
@@ -192,6 +197,7 @@ func (ld *leadership) handOverUnfit(ctx context.Context, h *handoverTracker, oth
 // handOverSlow hands over if the disk was slow at each look for long enough.
 func (ld *leadership) handOverSlow(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
 	own, known := ld.store.Latency(now)
+	others = ld.hastening(others, now)
 	successor, slow := chooseFasterVoter(own, others)
 	switch {
 	case !known || !slow || noSlowDiskHandover:
@@ -217,21 +223,26 @@ func (ld *leadership) handOverSlow(ctx context.Context, h *handoverTracker, othe
 }
 
 // asksToLead asks a voter whether it would lead. One that has handed over a moment ago since its disk is slow would do
-// so again.
+// so again, and so would one that is far from a majority.
 func (ld *leadership) asksToLead(ctx context.Context, v voterDisk, why reason) bool {
 	ctx, cancel := context.WithTimeout(ctx, ld.t.rpc/2)
 	defer cancel()
 	a, err := ld.dialer.join(ctx, relay.Peer{Site: string(v.id), Addr: transport.HostPort(v.addr)},
 		joinRequest{Who: true})
-	return err == nil && a.Site == string(v.id) && !a.Resting && !a.Unfit && (why == reasonUnfit || !a.Slow)
+	return err == nil && a.Site == string(v.id) && !a.Resting && !a.Unfit && (why == reasonUnfit || !a.Slow) &&
+		(why == reasonUnfit || why == reasonDisk || !a.Far)
 }
 
 // describeSelf answers a leader that looks for voters, or for another leader.
-func (l *Log) describeSelf() joinReply {
-	return joinReply{
+func (l *Log) describeSelf(q joinRequest) joinReply {
+	a := joinReply{
 		Code: joinOK, Resting: l.Resting() || l.stopping.Load(), Unfit: l.UnfitWhy() != "",
-		Slow: !l.leadership.handed[reasonDisk].Due(time.Now()),
+		Slow: !l.leadership.handed[reasonDisk].Due(time.Now()), Far: !l.leadership.handed[reasonFar].Due(time.Now()),
 	}
+	if q.Trips {
+		a.Trips = l.leadership.trips.words(time.Now())
+	}
+	return a
 }
 
 var _ coord.Measured = (*Log)(nil)

@@ -151,7 +151,7 @@ func TestSlowDiskHandsOver(t *testing.T) {
 			if l := s.leader(t); l != now {
 				t.Errorf("%s took over, now %s leads", now.cfg.Site, l.cfg.Site)
 			}
-			if !old.describeSelf().Slow {
+			if !old.describeSelf(joinRequest{}).Slow {
 				t.Error("who has handed over would take the leadership back")
 			}
 		})

@@ -25,6 +25,7 @@ const (
 // the address changed), or, with Who, only who answers there.
 type joinRequest struct {
 	Who        bool   `json:"who,omitempty"`
+	Trips      bool   `json:"trips,omitempty"` // with Who: also how far it is from the other voters
 	Site       string `json:"site,omitempty"`
 	Node       string `json:"node,omitempty"`
 	Federation string `json:"federation,omitempty"` // "" = whichever it is, in any epoch
@@ -50,6 +51,9 @@ type joinReply struct {
 	Resting    bool   `json:"resting,omitempty"` // it does not want to be a voter
 	Unfit      bool   `json:"unfit,omitempty"`   // it should not lead now
 	Slow       bool   `json:"slow,omitempty"`    // it handed over for its slow disk a while ago
+	Far        bool   `json:"far,omitempty"`     // it handed over since it is far from a majority a while ago
+	// Trips are its round trips to other voters, in microseconds; only where they were asked for.
+	Trips map[string]int64 `json:"trips,omitempty"`
 }
 
 const (
@@ -112,7 +116,7 @@ func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
 	leader, self := l.leader()
 	switch {
 	case q.Who:
-		return l.describeSelf()
+		return l.describeSelf(q)
 	case q.Federation != "":
 		theirs, err := parseLineage(q.Federation, q.Lineage, q.Epoch)
 		if err != nil {

@@ -7,6 +7,7 @@ package raftlog
 const (
 	noDialBack         = false
 	noSlowDiskHandover = false
+	noFarHandover      = false
 	noClaimedAddress   = false
 )
 

@@ -20,6 +20,8 @@ var (
 	noDialBack = slices.Contains(mutations, "no-dial-back")
 	// noSlowDiskHandover: it keeps the leadership, however slow its disk is.
 	noSlowDiskHandover = slices.Contains(mutations, "no-slow-disk-handover")
+	// noFarHandover: it keeps the leadership, however far it is from a majority.
+	noFarHandover = slices.Contains(mutations, "no-far-handover")
 	// noClaimedAddress: when it leads, it takes a member's address from others than the member.
 	noClaimedAddress = slices.Contains(mutations, "no-claimed-address")
 )

@@ -33,6 +33,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	if cfg.timing != nil {
 		l.t = *cfg.timing
 	}
+	l.leadership.trips = newTripWatch(l.t.trips)
 	l.Member = facade.New(&l.cfg.Config, func() { coord.Signal(l.poke) })
 	if err := l.open(ctx); err != nil {
 		l.Cancel()
@@ -281,6 +282,7 @@ func (l *Log) start() {
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.voting.watch(l.Ctx, e) }) })
 	h := &handoverTracker{said: relay.Reminder{Every: relay.RemindEvery}}
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.leadership.leadOrHandOver(l.Ctx, h) }) })
+	l.WG.Go(func() { runEvery(l.Ctx, l.t.trips, func() { l.measureTrips(l.Ctx) }) })
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.snapshotEvery/20, l.snapshot) })
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.stall/6, l.watchWrites) })
 }

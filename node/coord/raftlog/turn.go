@@ -10,7 +10,7 @@ import (
 // handOverByTurn gives the leadership away once it has lasted a turn: to the voter whose name follows this member's,
 // or to the next one that would lead. The leader is one of the rivals: it sees what others propose before it is
 // ordered, and orders its own calls among them. So what a member gains by that is bounded by its turn, and all have
-// their turns.
+// their turns, but for those that are far from a majority (far.go).
 func (ld *leadership) handOverByTurn(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
 	if h.turn.IsZero() {
 		h.turn = now
@@ -18,7 +18,7 @@ func (ld *leadership) handOverByTurn(ctx context.Context, h *handoverTracker, ot
 	if now.Sub(h.turn) < ld.t.turn || !ld.handed[reasonTurn].Due(now) || !ld.member.Calls.Leads() {
 		return
 	}
-	for _, v := range inTurn(others, cmp.Or(h.passed, ld.cfg.Site)) {
+	for _, v := range inTurn(ld.nearEnough(others, now), cmp.Or(h.passed, ld.cfg.Site)) {
 		if v.ready && ld.asksToLead(ctx, v, reasonTurn) {
 			ld.log.Info().Str("to", string(v.id)).Dur("led", now.Sub(h.turn)).Msg("this leader's turn is over: handing over")
 			ld.transferTo(v, reasonTurn)

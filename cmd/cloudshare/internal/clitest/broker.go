@@ -67,7 +67,7 @@ func Broker(t testing.TB) string {
 		"POST /v1/motions":             `{"number":11,"what":"ban","site":"site-2","by":"site-1","state":"open","yes":1,"no":0,"electors":2,"needs":1,"missing":["site-2"]}`,
 		"PUT /v1/motions/lab-3/vote":   `{"number":8,"what":"admit","site":"lab-3","key":"csk_eeee","by":"site-2","state":"passed","yes":2,"no":0,"electors":2,"needs":0,"missing":[]}`,
 		"PUT /v1/motions/9/vote":       `{"number":9,"what":"rebind","site":"site-3","key":"csk_ffff","by":"site-2","state":"open","yes":1,"no":0,"electors":3,"needs":1,"missing":["site-2","site-5"]}`,
-		"GET /v1/status":               `{"site":"site-1","leader":"site-2","term":3,"index":9,"state_hash":{"index":9,"hash":"ab"},"version":"v","federation":"f","voters":["site-1","site-2"],"members":["site-1"],"compared":{"index":8,"with":["site-2"],"differs":["site-3"]},"outputs":{"kept":137,"bytes":1572864,"max_bytes":10737418240,"keep_ms":86400000,"removed_by_age":12,"removed_by_bytes":3,"trouble":"no space left on device"},"handlers":[{"name":"local","status":"ok"}]}`,
+		"GET /v1/status":               `{"site":"site-1","leader":"site-2","leader_why":"a majority within 10 ms; no other voter is as near, so it leads on; site-1 would have 150 ms","term":3,"index":9,"state_hash":{"index":9,"hash":"ab"},"version":"v","federation":"f","voters":["site-1","site-2"],"members":["site-1"],"compared":{"index":8,"with":["site-2"],"differs":["site-3"]},"outputs":{"kept":137,"bytes":1572864,"max_bytes":10737418240,"keep_ms":86400000,"removed_by_age":12,"removed_by_bytes":3,"trouble":"no space left on device"},"handlers":[{"name":"local","status":"ok"}]}`,
 
 		"PUT /v1/quotas/alcie": `{"user":"alcie","own":true,"limits":{"tasks":5},"note":"no token has the user alcie yet"}`,
 	}

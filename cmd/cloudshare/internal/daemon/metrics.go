@@ -77,7 +77,7 @@ var (
 	logSyncDesc = prometheus.NewDesc("cloudshare_log_sync_seconds",
 		"Median time of recent syncs of the log's entries: this broker's own and, at the leader, each other voter's with its way there and back.", []string{"member"}, nil)
 	handOverDesc = prometheus.NewDesc("cloudshare_handovers_total",
-		"Times that this broker, as the leader, handed over by itself: unfit (not registered), slow_disk, or turn (it had led for an hour).", []string{"reason"}, nil)
+		"Times that this broker, as the leader, handed over by itself: unfit (not registered), slow_disk, far (another voter is much nearer to a majority), or turn (it had led for an hour).", []string{"reason"}, nil)
 	heldDesc = prometheus.NewDesc("cloudshare_quota_wait_seconds_total",
 		"Time in which a member's commands waited at this broker, as the leader, because they were more than its quota.", []string{"member"}, nil)
 )

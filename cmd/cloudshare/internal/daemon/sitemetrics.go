@@ -31,6 +31,8 @@ var (
 	unsureDesc       = prometheus.NewDesc("cloudshare_replica_unsure", "1 while this broker offers nothing and starts nothing for other sites, because its state differs and no majority has the same; else 0.", nil, nil)
 	differsDesc      = prometheus.NewDesc("cloudshare_replica_differs", "For each site compared with: 1 if its state or history was another one than this broker's when they were compared last, else 0.", []string{"with"}, nil)
 	logTimeDesc      = prometheus.NewDesc("cloudshare_log_time_ahead_seconds", "How far the federation's time, which the leader stamps, has run ahead of this machine's clock.", nil, nil)
+	roundTripDesc    = prometheus.NewDesc("cloudshare_voter_round_trip_seconds", "Round trip from this broker, if it votes, to each other voter: the least measured lately; 0 to itself.", []string{"member"}, nil)
+	majorityDesc     = prometheus.NewDesc("cloudshare_majority_round_trip_seconds", "Round trip from this broker to the farthest voter of its nearest majority; 0 if it does not vote, or has not measured yet.", nil, nil)
 	quotaUsedDesc    = prometheus.NewDesc("cloudshare_quota_used", "What this site uses of its quotas; `cloudshare quota` says what each counts.", []string{"quota"}, nil)
 	quotaLimitDesc   = prometheus.NewDesc("cloudshare_quota_limit", "How much this site may use by its quotas.", []string{"quota"}, nil)
 	handlerCoresDesc = prometheus.NewDesc("cloudshare_handler_cores", "Cores that a handler has; 0 while what it works on is away.", []string{"handler"}, nil)
@@ -41,7 +43,7 @@ func (c siteCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		readyDesc, leadKnownDesc, sitesDesc, votersDesc, queueDesc, siteCoresDesc,
 		quotaUsedDesc, quotaLimitDesc, handlerCoresDesc, comparedDesc, comparedAgeDesc, differsDesc, liarsDesc,
-		unsureDesc, logTimeDesc,
+		unsureDesc, logTimeDesc, roundTripDesc, majorityDesc,
 	} {
 		out <- d
 	}
@@ -61,6 +63,11 @@ func (c siteCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(quotaUsedDesc, float64(u.Used), u.Quota)
 		gauge(quotaLimitDesc, float64(u.Limit), u.Quota)
 	}
+	gauge(roundTripDesc, 0, status.Site)
+	for site, took := range status.Placement.Trips {
+		gauge(roundTripDesc, took.Seconds(), site)
+	}
+	gauge(majorityDesc, status.Placement.Majorities[status.Site].Seconds())
 	gauge(comparedDesc, float64(status.Compared.Entry))
 	gauge(comparedAgeDesc, status.Compared.Age.Seconds())
 	gauge(logTimeDesc, status.LogTimeAhead.Seconds())

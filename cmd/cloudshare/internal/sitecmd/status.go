@@ -22,7 +22,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 			if s.ShutOut != "" {
 				cli.Row(w, "SHUT OUT", s.ShutOut)
 			}
-			cli.Row(w, "leader", s.Leader)
+			cli.Row(w, "leader", leaderText(s))
 			cli.Row(w, "term", s.Term)
 			cli.Row(w, "entry", s.Index)
 			if s.StateHash != nil {
@@ -54,6 +54,14 @@ func statusCommand(a *cli.App) *cobra.Command {
 		})
 	cmd.Flags().BoolVar(&hash, "hash", true, "have the state's hash computed")
 	return cmd
+}
+
+// leaderText says who leads, and why it is there.
+func leaderText(s wire.Status) string {
+	if s.LeaderWhy == "" {
+		return s.Leader
+	}
+	return s.Leader + " (" + s.LeaderWhy + ")"
 }
 
 // outputsText says what is kept of the output of ended attempts.

@@ -78,7 +78,7 @@ func (f *federation) registerReads() {
 		out.Body.Unreached = f.unreached()
 		for _, use := range f.broker.FilesUse() {
 			out.Body.Files = append(out.Body.Files, wire.SpaceUse{
-				Space: use.Space, Bytes: use.Bytes, MaxBytes: use.Max, Blobs: use.Blobs,
+				Space: use.Space, Bytes: use.Bytes, MaxBytes: use.Max, Promised: use.Promised, Blobs: use.Blobs,
 			})
 		}
 		return out, nil

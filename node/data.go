@@ -68,5 +68,7 @@ type PartialBlob interface {
 type SpaceUse struct {
 	Space      string // "own", "cache" or "outgoing"
 	Bytes, Max int64
-	Blobs      int
+	// Promised is kept for what is to come of tasks that run here, in bytes.
+	Promised int64
+	Blobs    int
 }

@@ -105,7 +105,7 @@ func sourceWords(by map[command.MeasureSource]uint64) string {
 	for _, source := range slices.Sorted(maps.Keys(by)) {
 		part := source.String() + ": " + count(by[source])
 		if source == command.MeasuredUnknown {
-			part += " (lost, or in Kubernetes without a watchdog, as its sites' own tasks without files)"
+			part += " (" + command.UnmeasuredWhy + ")"
 		}
 		parts = append(parts, part)
 	}

@@ -43,5 +43,6 @@ type SpaceUse struct {
 	Space    string `json:"space" doc:"own: of this site's users; cache: inputs of others' jobs; outgoing: what others' jobs have left"`
 	Bytes    int64  `json:"bytes" doc:"as they count: in blocks of 4 KiB, partial files whole"`
 	MaxBytes int64  `json:"max_bytes"`
+	Promised int64  `json:"promised" doc:"bytes kept for what is to come of tasks that run here; own may be promised more than it has left: results wait for room then"`
 	Blobs    int    `json:"blobs"`
 }

@@ -58,6 +58,9 @@ const (
 	LastMeasureSource = MeasuredKubernetes
 )
 
+// UnmeasuredWhy says, for people, which attempts are MeasuredUnknown.
+const UnmeasuredWhy = "lost, or in Kubernetes without a watchdog, as its sites' own tasks without files"
+
 var measureNames = [...]string{"unknown", "cgroup", "rusage", "container-engine", "kubernetes"}
 
 // String returns the source's name in the API.

@@ -94,7 +94,9 @@ func (b *Broker) FilesUse() []node.SpaceUse {
 	var list []node.SpaceUse
 	for space := store.Own; space <= store.Outgoing; space++ {
 		u := b.owned.store.Usage(space)
-		list = append(list, node.SpaceUse{Space: space.String(), Bytes: u.Bytes, Max: u.Max, Blobs: u.Blobs})
+		list = append(list, node.SpaceUse{
+			Space: space.String(), Bytes: u.Bytes, Max: u.Max, Promised: b.owned.store.Promised(space), Blobs: u.Blobs,
+		})
 	}
 	return list
 }

@@ -77,7 +77,7 @@ func (r *roomKeeper) reserveOutgoing(id executor.ID, n int64) error {
 		if !errors.As(err, &short) {
 			return err
 		}
-		if some, bad := r.leftovers.LetGo(r.ctx, short.Lacks); !some || bad != nil {
+		if freed, bad := r.leftovers.LetGo(r.ctx, short.Lacks); freed == 0 || bad != nil {
 			return errors.Join(err, bad)
 		}
 	}

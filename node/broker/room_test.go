@@ -184,7 +184,7 @@ func TestHomeResultWaitsForRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return tasks[0].Reason + " | " + w.Summary
+		return tasks[0].State + ": " + tasks[0].Reason + " | " + w.Summary
 	}
 	const text = "they have 35000 bytes, and there is room for 100"
 	for strings.Count(why(), text) < 2 { // each question goes through the loop
@@ -192,6 +192,7 @@ func TestHomeResultWaitsForRoom(t *testing.T) {
 			t.Fatal(why())
 		}
 	}
+	before := why()
 	s.stop(t)
 	s.handler = s.handler.reopen()
 	s.start(t)
@@ -199,6 +200,9 @@ func TestHomeResultWaitsForRoom(t *testing.T) {
 		if t.Context().Err() != nil {
 			t.Fatal(why())
 		}
+	}
+	if again := why(); again != before {
+		t.Errorf("after a restart it says %q, before %q", again, before)
 	}
 	g.Store(1 << 30)
 	for {
@@ -259,4 +263,32 @@ type oneFile struct {
 func (f oneFile) Collect(_ context.Context, _ executor.ID, _ executor.Outputs, sink executor.OutputSink) error {
 	content := bytes.Repeat([]byte(f.name+"#"), int(f.size)/len(f.name))[:f.size]
 	return sink.File(executor.OutputFile{Path: "y", Size: f.size}, bytes.NewReader(content))
+}
+
+// TestSmallerPromisesPass: a task whose promise does not fit holds up none behind it whose promise does, and begins
+// once it fits.
+func TestSmallerPromisesPass(t *testing.T) {
+	a, b := startLender(t, 3)
+	big := a.accept(t, `{"command":["true"],"count":2,"outputs":{"optional":["y"],"max":"700Mi"}}`).ID
+	first := <-b.handler.started
+	small := a.accept(t, `{"command":["true"],"count":3,"outputs":{"optional":["y"],"max":"100Mi"}}`).ID
+	for range 2 {
+		id := <-b.handler.started
+		if ref, err := node.AttemptOf(id); err != nil || ref.Job != small {
+			t.Fatalf("%s begins beside %s, %v", id, first, err)
+		}
+	}
+	b.handler.end(first, executor.Result{Started: time.Now(), ExitCode: 1, Run: time.Second})
+	for range 2 { // a small one, too
+		id := <-b.handler.started
+		ref, err := node.AttemptOf(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ref.Job == big {
+			return
+		}
+		b.handler.end(id, executor.Result{Started: time.Now(), ExitCode: 1, Run: time.Second})
+	}
+	t.Error("it has not begun though it would fit")
 }

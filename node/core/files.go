@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/core/attempts"
 	"github.com/cloudshare/cloudshare/node/core/inputs"
 	"github.com/cloudshare/cloudshare/node/trouble"
@@ -56,9 +57,16 @@ func (c *Core) mayStage(task *executor.Task, as fsm.Assignment) bool {
 func (c *Core) restsFor(as fsm.Assignment) bool {
 	f, why := c.inputs.Resting(as.Job)
 	if why != "" {
-		c.decline(as, classOf(f), why)
+		c.declineFiles(as.AttemptRef, c.machines.HandlerOf(as.Machine), f, why)
 	}
 	return why != ""
+}
+
+// declineFiles hands back a task whose files cannot be had.
+func (c *Core) declineFiles(ref command.AttemptRef, handler string, f inputs.Fault, why string) {
+	class := classOf(f)
+	c.tallies.Decline(handler, class)
+	c.proposeDecline(ref, class, c.inputs.Alike(ref.Job, f), why)
 }
 
 // classOf returns why a task is declined whose files cannot be had.
@@ -138,7 +146,7 @@ func (c *Core) handleUnstaged(ev UnstagedEvent, fx *Effects) {
 	c.inputs.Failed(ref.Job, ev.Fault, ev.Why)
 	c.bounds.Forget(ev.ID)
 	c.attempts.Drop(a, fx)
-	c.handBack(ref, a.Handler, classOf(ev.Fault), ev.Why)
+	c.declineFiles(ref, a.Handler, ev.Fault, ev.Why)
 }
 
 // endUnstarted ends an attempt before its start. Another site's is charged for the time in which its files were

@@ -154,10 +154,12 @@ func (c *Core) decline(as fsm.Assignment, class trouble.DeclineClass, why string
 // started.
 func (c *Core) handBack(ref command.AttemptRef, handler string, class trouble.DeclineClass, why string) {
 	c.tallies.Decline(handler, class)
-	d := &command.Decline{
-		Attempts: []command.AttemptRef{ref}, Reason: command.Clip(why),
-		Unopened: class == trouble.DeclinedSealed || class == trouble.DeclinedFiles,
-	}
+	c.proposeDecline(ref, class, class == trouble.DeclinedSealed, why)
+}
+
+// proposeDecline hands an assignment back; unopened: for want of what only its owner can give.
+func (c *Core) proposeDecline(ref command.AttemptRef, class trouble.DeclineClass, unopened bool, why string) {
+	d := &command.Decline{Attempts: []command.AttemptRef{ref}, Reason: command.Clip(why), Unopened: unopened}
 	d.Offer = c.lend.Replacement(c.incarnation, class.Soon())
 	id := c.attempts.ID(ref)
 	c.giveBack(id)

@@ -76,6 +76,9 @@ func (c *Core) recoverAttempts(j record.Reader, found map[string][]executor.Stat
 			c.markAdopted(a, h.state.Started)
 		default:
 			c.handleEnded(a.ID, *h.state.Ended, fx)
+			if a.Collecting { // until that is over it runs, as it did before the restart
+				c.markAdopted(a, h.state.Ended.Started)
+			}
 		}
 		return nil
 	})

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -120,13 +119,20 @@ func TestCountInWindowReportsErrors(t *testing.T) {
 	}
 }
 
-func TestStartsTimesAProcess(t *testing.T) {
-	dir := t.TempDir()
-	env := environment{dir: dir, stamp: filepath.Join(dir, "stamp"), notes: io.Discard}
-	if err := buildStamp(t.Context(), env.stamp); err != nil {
+// stamped returns an environment with a stamp program.
+func stamped(t *testing.T) environment {
+	t.Helper()
+	env := environment{dir: t.TempDir(), notes: io.Discard}
+	var err error
+	if env.stamp, err = prepareStamp(t.Context(), env.dir); err != nil {
 		t.Fatal(err)
 	}
-	st, err := listenStarts(dir)
+	return env
+}
+
+func TestStartsTimesAProcess(t *testing.T) {
+	env := stamped(t)
+	st, err := listenStarts(env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,10 +157,7 @@ func TestStartsTimesAProcess(t *testing.T) {
 }
 
 func TestBareLimitsRun(t *testing.T) {
-	env := environment{dir: t.TempDir(), stamp: filepath.Join(t.TempDir(), "stamp"), notes: io.Discard}
-	if err := buildStamp(t.Context(), env.stamp); err != nil {
-		t.Fatal(err)
-	}
+	env := stamped(t)
 	bare, err := openBareSequence(env)
 	if err != nil {
 		t.Fatal(err)

@@ -19,12 +19,12 @@ const (
 // measureExecutorLoss kills a site that runs two tasks of another, and times
 // each from the kill until its second attempt reads the clock at a third site.
 func measureExecutorLoss(ctx context.Context, env environment, t *table) (err error) {
-	marks, err := listenStarts(env.dir)
+	marks, err := listenStarts(env)
 	if err != nil {
 		return err
 	}
 	defer marks.close()
-	fed, err := startWhole(ctx, env, "executor", lossSites, coresPerSite)
+	fed, err := startWhole(ctx, env, "executor", lossSites, coresPerSite, env.shares())
 	if err != nil {
 		return err
 	}

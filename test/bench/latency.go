@@ -26,7 +26,7 @@ func measureLatency(ctx context.Context, env environment, t *table) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.close()) }()
-	fed, err := startSites(ctx, env, "latency", siteCount, 1)
+	fed, err := startSites(ctx, env, "latency", siteCount, 1, env.shares())
 	if err != nil {
 		return err
 	}
@@ -77,10 +77,10 @@ func leadAndOthers(
 	return lead, others, nil
 }
 
-func addLatency(t *table, name string, got, limit sample, ordered bool) {
+func addLatency(t *table, name string, got, limit sample, away bool) {
 	what := "fsync + fork/exec"
-	if ordered {
-		what = "fsync + raft commit + fork/exec"
+	if away {
+		what = "fsync + raft commit + fork/exec into namespaces such as a sandbox's"
 	}
 	for _, q := range []struct {
 		name  string
@@ -101,10 +101,10 @@ func addLatency(t *table, name string, got, limit sample, ordered bool) {
 // timeStarts submits one job after the other, each into an idle federation,
 // and runs the bare sequence before each, so that both see the same machine.
 func timeStarts(ctx context.Context, runs int, s *testbed.Site, spec testbed.Spec, bare *bareSequence,
-	ordered bool,
+	away bool,
 ) (got, limit sample, err error) {
 	for i := range warmUps + runs {
-		took, err := bare.run(ctx, ordered)
+		took, err := bare.run(ctx, away)
 		if err != nil {
 			return nil, nil, fmt.Errorf("run bare sequence: %w", err)
 		}
@@ -143,7 +143,7 @@ type bareSequence struct {
 func openBareSequence(env environment) (*bareSequence, error) {
 	b := &bareSequence{stamp: env.stamp}
 	var err error
-	if b.starts, err = listenStarts(env.dir); err != nil {
+	if b.starts, err = listenStarts(env); err != nil {
 		return nil, err
 	}
 	if b.file, err = openSyncedFile(env.dir); err == nil {
@@ -166,19 +166,24 @@ func (b *bareSequence) close() error {
 	return nil
 }
 
-// run syncs a record, has an entry committed if ordered, and starts a process.
-func (b *bareSequence) run(ctx context.Context, ordered bool) (time.Duration, error) {
+// run syncs a record and starts a process; of a task that goes to another site, it has an entry committed, too, and the
+// process begins in namespaces of its own.
+func (b *bareSequence) run(ctx context.Context, away bool) (time.Duration, error) {
 	record := make([]byte, entryBytes)
 	began := time.Now()
 	if err := b.file.add(record); err != nil {
 		return 0, err
 	}
-	if ordered {
+	if away {
 		if err := b.raft.Apply(record); err != nil {
 			return 0, err
 		}
 	}
-	if err := exec.CommandContext(ctx, b.stamp, b.starts.path).Run(); err != nil {
+	cmd := exec.CommandContext(ctx, b.stamp, b.starts.path)
+	if away {
+		cmd.SysProcAttr = ownNamespaces()
+	}
+	if err := cmd.Run(); err != nil {
 		return 0, fmt.Errorf("run stamp: %w", err)
 	}
 	st, err := b.starts.next(ctx)

@@ -83,7 +83,7 @@ var sections = []section{
 // environment of a run.
 type environment struct {
 	binary string // absolute path of cloudshare
-	stamp  string // absolute path of the stamp program
+	stamp  string // absolute path of the stamp program; sandboxes see its folder, see shares
 	dir    string // scratch space on the disk that is measured
 	notes  io.Writer
 	// beside is another build of cloudshare that takes turns in sections users and builds; empty means none.
@@ -132,7 +132,10 @@ func bench(ctx context.Context, binary, beside, out, only, form string, quick bo
 		return fmt.Errorf("make scratch folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	env := environment{dir: dir, notes: os.Stderr, quick: quick, far: &farShared{}, stamp: filepath.Join(dir, "stamp")}
+	env := environment{dir: dir, notes: os.Stderr, quick: quick, far: &farShared{}}
+	if env.stamp, err = prepareStamp(ctx, dir); err != nil {
+		return err
+	}
 	if env.binary, err = filepath.Abs(binary); err != nil {
 		return fmt.Errorf("find binary: %w", err)
 	}
@@ -140,9 +143,6 @@ func bench(ctx context.Context, binary, beside, out, only, form string, quick bo
 		if env.beside, err = filepath.Abs(beside); err != nil {
 			return fmt.Errorf("find the binary beside: %w", err)
 		}
-	}
-	if err := buildStamp(ctx, env.stamp); err != nil {
-		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget(chosen))
 	defer cancel()

@@ -34,8 +34,10 @@ func startSites(
 }
 
 // startWhole starts a federation in which every site votes.
-func startWhole(ctx context.Context, env environment, name string, sites, cores int) (*testbed.Federation, error) {
-	fed, err := startSites(ctx, env, name, sites, cores)
+func startWhole(
+	ctx context.Context, env environment, name string, sites, cores int, environ ...string,
+) (*testbed.Federation, error) {
+	fed, err := startSites(ctx, env, name, sites, cores, environ...)
 	if err != nil {
 		return nil, err
 	}

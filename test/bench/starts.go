@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
 // starts receives the moments at which stamp processes began to run.
@@ -29,11 +32,29 @@ func buildStamp(ctx context.Context, path string) error {
 	return nil
 }
 
-func listenStarts(dir string) (*starts, error) {
-	path := filepath.Join(dir, "starts.sock")
+// prepareStamp builds it in a folder of its own below dir, which tasks in sandboxes can be let see: see shares.
+func prepareStamp(ctx context.Context, dir string) (path string, err error) {
+	shared := filepath.Join(dir, "shared")
+	if err = testbed.MakeShared(shared); err != nil {
+		return "", fmt.Errorf("make folder of stamp: %w", err)
+	}
+	path = filepath.Join(shared, "stamp")
+	return path, buildStamp(ctx, path)
+}
+
+// shares has a broker's sandboxes see the stamp program and the socket beside it: other sites' tasks see nothing else
+// of this machine's files.
+func (env environment) shares() string { return "CLOUDSHARE_SANDBOX_SHARE=" + filepath.Dir(env.stamp) }
+
+// listenStarts listens beside the stamp program. Any user may send: tasks in sandboxes are another one.
+func listenStarts(env environment) (*starts, error) {
+	path := filepath.Join(filepath.Dir(env.stamp), "starts.sock")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		return nil, fmt.Errorf("listen for starts: %w", err)
+	}
+	if err = os.Chmod(path, 0o666); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen for starts: %w", err), conn.Close())
 	}
 	return &starts{path: path, conn: conn}, nil
 }

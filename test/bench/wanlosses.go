@@ -50,7 +50,7 @@ func (sc *scene) loseLeader(ctx context.Context, all *outage) error {
 func measureFarSite(ctx context.Context, env environment, t *table) error {
 	l := evenLayout(farCount(env), pick(env, 100*time.Millisecond, 20*time.Millisecond))
 	return eachScene(ctx, env, t, []layout{l}, func(ctx context.Context, sc *scene) (err error) {
-		marks, err := listenStarts(env.dir)
+		marks, err := listenStarts(env)
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func measureFarStarts(ctx context.Context, env environment, t *table) error {
 }
 
 func (sc *scene) starts(ctx context.Context, row string, executor *testbed.Site) error {
-	marks, err := listenStarts(sc.env.dir)
+	marks, err := listenStarts(sc.env)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func measureZooKeeper(ctx context.Context, env environment, t *table) (err error
 
 // held starts a federation in which the jobs of submissions wait.
 func held(ctx context.Context, env environment, name string) (*submissions, func() error, error) {
-	fed, err := startSites(ctx, env, name, siteCount, 1)
+	fed, err := startSites(ctx, env, name, siteCount, 1, env.shares())
 	if err != nil {
 		return nil, nil, err
 	}

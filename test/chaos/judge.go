@@ -49,6 +49,7 @@ func (r *run) settle(ctx context.Context, clients *sync.WaitGroup, stopClients c
 		}
 	}
 	r.say("all jobs have ended")
+	r.settleFiles(ctx)
 }
 
 // work is what all orders need together, tried twice.
@@ -232,7 +233,7 @@ func shownTasks(tasks []testbed.Task) []check.ShownTask {
 	for _, t := range tasks {
 		s := check.ShownTask{
 			Index: t.Index, State: t.State, Reason: t.Reason, Site: t.Site, Attempt: t.Attempt, RunMs: -1,
-			ExitCode: t.ExitCode,
+			ExitCode: t.ExitCode, Away: t.FilesAway.Why,
 		}
 		token, err := t.Token.Int64()
 		if err == nil {

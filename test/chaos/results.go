@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/cloudshare/cloudshare/test/chaos/check"
 	"github.com/cloudshare/cloudshare/test/chaos/mark/given"
@@ -32,6 +33,41 @@ func (m *member) sendInput(ctx context.Context, o *order) error {
 		return nil
 	}
 	return m.PutBlob(ctx, inputSum, []byte(given.Input))
+}
+
+// filesWithin is how long files may take to come home that no success waits for, once all jobs have ended: a site that
+// could not be reached is asked again after a minute at most.
+const filesWithin = 90 * time.Second
+
+// settleFiles waits until all has come of what tasks left that failed or were cancelled, or was given up.
+func (r *run) settleFiles(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, filesWithin, fmt.Errorf("not within %s of the last end", filesWithin))
+	defer cancel()
+	for _, o := range r.honesty().Ordered(r.ordered()) {
+		if !o.Files {
+			continue
+		}
+		for _, id := range slices.Compact(slices.Clone(o.IDs)) {
+			err := testbed.Await(ctx, "files of "+id, func() error { return r.noneComing(ctx, o.Owner, id) })
+			if err != nil {
+				r.violated(check.Delivered, "%s (%s): %s", id, o.Name, err)
+			}
+		}
+	}
+}
+
+// noneComing returns which files of a job's tasks are on their way, or nil. What a hostile site keeps may never come.
+func (r *run) noneComing(ctx context.Context, owner, id string) error {
+	tasks, err := r.byName(owner).Tasks(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		if t.FilesAway.Coming && r.honesty().Is(t.Site) {
+			return fmt.Errorf("task %d: %s", t.Index, t.FilesAway.Why)
+		}
+	}
+	return nil
 }
 
 // results reads what the tasks of a job have left, as its owner gives it out.

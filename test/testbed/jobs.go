@@ -69,6 +69,13 @@ type Task struct {
 	StartedAt           *time.Time `json:"started_at"`
 	EndedAt             *time.Time `json:"ended_at"`
 	RunMs               *int64     `json:"run_ms"`
+	FilesAway           FilesAway  `json:"files_away"`
+}
+
+// FilesAway says why files that a task has left are not at its owner; its zero value is that they are.
+type FilesAway struct {
+	Why    string
+	Coming bool
 }
 
 // list is the form of every list.

@@ -57,11 +57,13 @@ type Fetcher struct {
 	ctx  context.Context //nolint:containedctx // Run's, for what its loop says
 	// sweeping: the state is being looked through, so that what is not known yet may come.
 	sweeping atomic.Bool
+	wg       sync.WaitGroup // of Run
+	releases releases
 }
 
 // New returns a fetcher, for Run.
 func New(cfg Config) *Fetcher {
-	f := &Fetcher{cfg: cfg, list: newList(cfg.Source), ctx: context.Background()}
+	f := &Fetcher{cfg: cfg, list: newList(cfg.Source), ctx: context.Background(), releases: newReleases()}
 	c := cfg.Loop
 	c.Results, c.Transfers, c.State = cfg.Results, cfg.Transfers, f.list
 	c.Pins, c.Pace, c.Say, c.WantedOf = "leftover", delivery.Idle, f.settle, f.wantedOf
@@ -73,14 +75,13 @@ func New(cfg Config) *Fetcher {
 // Run fetches until ctx ends. It is called once, when the state is as new as the federation's.
 func (f *Fetcher) Run(ctx context.Context) {
 	f.ctx = ctx
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	defer f.wg.Wait()
 	sub := f.cfg.Events(f.cfg.Now(), node.EventFilter{
 		Site: f.cfg.Site, Kinds: map[fsm.EventKind]bool{fsm.EventTaskEnded: true},
 	})
 	f.list.sweepLater()
-	wg.Go(func() { f.loop.Run(ctx) })
-	wg.Go(func() { f.sweepLoop(ctx) })
+	f.wg.Go(func() { f.loop.Run(ctx) })
+	f.wg.Go(func() { f.sweepLoop(ctx) })
 	for {
 		events, err := sub.Next(ctx)
 		switch {
@@ -179,10 +180,7 @@ func (f *Fetcher) wantedOf(ref command.AttemptRef) (w delivery.Wanted, err error
 	return w, err
 }
 
-// releaseWithin is how long a site is asked to let go what it kept. What is not heard it lets go by itself.
-const releaseWithin = 10 * time.Second
-
-// settle notes what became of some, and tells their site that they may go.
+// settle notes what became of some, and has their site told that they may go. It does not wait for that.
 func (f *Fetcher) settle(said []command.Delivered, done func(command.Code)) {
 	at := map[string][]transfer.Blob{}
 	for i := range said {
@@ -194,19 +192,11 @@ func (f *Fetcher) settle(said []command.Delivered, done func(command.Code)) {
 		}
 	}
 	for site, blobs := range at {
-		f.release(site, blobs)
+		if f.releases.add(site, blobs) { // one at a time to each site
+			f.wg.Go(func() { f.releaseAll(site) })
+		}
 	}
 	done(command.OK)
-}
-
-func (f *Fetcher) release(site string, blobs []transfer.Blob) {
-	addr, entry := f.cfg.Source.Where(site)
-	if addr == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(f.ctx, releaseWithin)
-	defer cancel()
-	_ = f.cfg.Transfers.PullBatch(ctx, site, addr, entry, blobs, func(int, []byte, error) error { return nil })
 }
 
 // newsWithin is how long after its end what a task left is taken to be on its way, though no event has told of it yet.

@@ -128,6 +128,12 @@ type owner struct {
 // owner opens a store and a journal, and begins a life of the broker on them.
 func (f *federation) owner(t *testing.T, dirs [2]string) *owner {
 	t.Helper()
+	return f.ownerOf(t, dirs, f)
+}
+
+// ownerOf is owner over other transfers.
+func (f *federation) ownerOf(t *testing.T, dirs [2]string, over transfer.Puller) *owner {
+	t.Helper()
 	limit := store.Limit{Max: 1 << 30, Keep: time.Hour}
 	kept, err := store.Open(store.Options{
 		Dir: dirs[0], Now: time.Now, Limits: store.Limits{Own: limit, Cache: limit, Outgoing: limit},
@@ -151,7 +157,7 @@ func (f *federation) owner(t *testing.T, dirs [2]string) *owner {
 	}
 	r := replica.NewReplica()
 	o.Fetcher = New(Config{
-		Site: "home", Source: f, Results: o.book, Transfers: f,
+		Site: "home", Source: f, Results: o.book, Transfers: over,
 		Loop: delivery.Config{
 			Store: kept, Full: func(int64) error { return nil }, Wait: time.Hour, Logger: zerolog.Nop(),
 		},

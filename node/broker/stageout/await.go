@@ -74,6 +74,11 @@ func (w *waiter) look() (copied func(), err error) {
 			return copied, nil
 		}
 	}
+	if w.vain < 0 || w.pause == longestPause {
+		if copied = w.k.claimOfFailures(w.ctx, m.bytes); copied != nil {
+			return copied, nil
+		}
+	}
 	return nil, fmt.Errorf("%w: they have %d bytes, and there is room for %d", store.ErrFull, m.bytes, left)
 }
 
@@ -89,6 +94,27 @@ func (k *Keeper) claim(n, left int64) (copied func()) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.copying -= n
+	}
+}
+
+// claimOfFailures is claim of what the disk has room for once what other sites' failed tasks left has gone.
+func (k *Keeper) claimOfFailures(ctx context.Context, n int64) (copied func()) {
+	k.mu.Lock()
+	want := n + roomForList + k.copying
+	k.mu.Unlock()
+	if k.cfg.Store.Left(store.Own, store.Unbounded) < want { // it is the quota, which they do not take
+		return nil
+	}
+	for freed := int64(0); ; {
+		left := max(k.cfg.Store.Left(store.Own, k.cfg.Free()), freed)
+		if want <= left {
+			return k.claim(n, left)
+		}
+		more, err := k.LetGo(ctx, want-left)
+		if more == 0 || err != nil {
+			return nil
+		}
+		freed += more
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
 )
 
@@ -87,6 +88,28 @@ func TestOwnResultCopiedInVain(t *testing.T) {
 	out, err := r.Collect(t.Context(), l, o)
 	if err != nil || out.Output.Bytes != int64(len(big)+5) || len(told) != 4 {
 		t.Errorf("%+v, %v, told %d times", out, err, len(told))
+	}
+}
+
+// TestOwnResultInVainLeavesNothing: what was copied of one that does not fit takes no room from others.
+func TestOwnResultInVainLeavesNothing(t *testing.T) {
+	r := newRig(t)
+	r.withQuota(16 * 4096)
+	var told []string
+	o := r.ownOrder(0, &told)
+	o.Outputs.MaxBytes = 4096 // it is not measured
+	before := r.store.Usage(store.Own)
+	l := results()
+	l.files = append([]leftFile{{"out/a", bytes.Repeat([]byte("a"), files.MaxInline+1)}}, l.files...)
+	r.pause = func(context.Context, time.Duration) error {
+		if u := r.store.Usage(store.Own); u != before {
+			t.Errorf("it has %+v, before %+v", u, before)
+		}
+		r.EndWait(o.ID)
+		return context.Canceled
+	}
+	if out := r.collect(l, o); !out.Ended || len(told) != 1 {
+		t.Errorf("%+v, told %q", out, told)
 	}
 }
 

@@ -102,7 +102,7 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 	if err != nil {
 		return out, err
 	}
-	own := ref.Job.Site == k.cfg.Site
+	own, began := ref.Job.Site == k.cfg.Site, k.cfg.Now()
 	t := &taking{ctx: ctx, store: k.cfg.Store, at: store.OutgoingOf(ref.Job.Site), by: PinOf(o.ID), room: k.makeRoom}
 	if own {
 		t.at, t.room = store.OwnOf(k.cfg.UserOf(ref.Job.Num)), nil
@@ -129,6 +129,11 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 	}
 	if err != nil || out.Output.IsZero() || own {
 		k.cfg.Store.Unpin(PinOf(o.ID))
+	}
+	if own && (err != nil || out.Output.IsZero()) { // others' go at once, these would have the room for a day
+		if bad := k.cfg.Store.Withdraw(began, t.put...); err != nil {
+			err = errors.Join(err, bad)
+		}
 	}
 	return out, err
 }
@@ -173,7 +178,8 @@ type taking struct {
 	by    string
 	room  func(ctx context.Context, bytes int64) error // nil: whatever there is
 	w     *files.ManifestWriter
-	files int // in it
+	files int         // in it
+	put   []store.Ref // all that was
 }
 
 var _ executor.OutputSink = (*taking)(nil)
@@ -203,8 +209,15 @@ func (t *taking) take(c executor.Collector, id executor.ID, want executor.Output
 	if err != nil {
 		return out, err
 	}
-	t.store.Pin(t.by, store.Ref{Place: t.at, Hash: p.blob.Hash})
+	t.pin(p.blob)
 	return command.Output{Manifest: p.blob.Hash, Size: p.blob.Size, Bytes: t.w.Sum()}, nil
+}
+
+// pin has a blob that was put stay.
+func (t *taking) pin(b files.Blob) {
+	r := store.Ref{Place: t.at, Hash: b.Hash}
+	t.store.Pin(t.by, r)
+	t.put = append(t.put, r)
 }
 
 // File implements executor.OutputSink.
@@ -231,7 +244,7 @@ func (t *taking) File(f executor.OutputFile, r io.Reader) error {
 	case b.Size != f.Size:
 		return fmt.Errorf("keep output %q: %w", f.Path, executor.ErrOutputChanged)
 	}
-	t.store.Pin(t.by, store.Ref{Place: t.at, Hash: b.Hash})
+	t.pin(b)
 	e.Hash = b.Hash
 	return t.w.Add(e)
 }

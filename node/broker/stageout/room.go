@@ -12,39 +12,58 @@ import (
 // roomForList is kept free for a manifest, which is written while its files are.
 const roomForList = 64 << 10
 
-// makeRoom has what failed attempts left go until so many more bytes fit into the outgoing space, the oldest of the
-// owner first that has most of it here: so what is delivered finds room, and no owner's failures push out another's
-// for long. If nothing is left to go, it is the store that says so.
+// makeRoom has what failed attempts left go until so many more bytes fit into the outgoing space, and on the disk above
+// what must stay free, the oldest of the owner first that has most of it here: so what is delivered finds room, and no
+// owner's failures push out another's for long. If nothing is left to go, it is the store that says so.
 func (k *Keeper) makeRoom(ctx context.Context, bytes int64) error {
-	for {
-		u := k.cfg.Store.Usage(store.Outgoing)
-		lacking := u.Bytes + bytes + roomForList - u.Max
+	bytes += roomForList
+	for freed := int64(0); ; {
+		lacking := k.lacking(bytes, freed)
 		if lacking <= 0 {
 			return nil
 		}
-		if some, err := k.LetGo(ctx, lacking); !some || err != nil {
+		more, err := k.LetGo(ctx, lacking)
+		if more == 0 || err != nil {
 			return err
 		}
+		freed += more
 	}
 }
 
-// LetGo has what failed attempts left go, about so many bytes of it, and reports whether there was any. Nothing goes if
+// lacking returns how many bytes must go for so many, for which freed have gone so far. A disk that has less than must
+// stay free is not filled up again by that: it takes no more than the bytes themselves.
+func (k *Keeper) lacking(bytes, freed int64) int64 {
+	u := k.cfg.Store.Usage(store.Outgoing)
+	left := k.cfg.Store.Left(store.Outgoing, k.cfg.Free())
+	return max(u.Bytes+bytes-u.Max, bytes-max(left, freed))
+}
+
+// LetGo has what failed attempts left go, about so many bytes of it, and returns how many that were. Nothing goes if
 // all of it were too little.
-func (k *Keeper) LetGo(ctx context.Context, bytes int64) (some bool, err error) {
+func (k *Keeper) LetGo(ctx context.Context, bytes int64) (freed int64, err error) {
 	victims := k.victims(bytes)
 	if len(victims) == 0 {
-		return false, nil
+		return 0, nil
 	}
+	freed = k.cfg.Store.HeldBy(pinsOf(victims)...)
 	k.drop(ctx, victims)
 	for more := true; more; {
 		if _, more, err = k.cfg.Store.Collect(); err != nil {
-			return true, fmt.Errorf("make room for outputs: %w", err)
+			return freed, fmt.Errorf("make room for outputs: %w", err)
 		}
 	}
 	if ctx.Err() != nil {
-		return true, context.Cause(ctx)
+		return freed, context.Cause(ctx)
 	}
-	return true, nil
+	return max(freed, 1), nil // what others have left, too, goes with the last of them
+}
+
+func pinsOf(list []leaving) []string {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = PinOf(list[i].ID)
+	}
+	return names
 }
 
 // Spare returns about how many bytes LetGo can let go: files that several have left count for each of them.

@@ -107,6 +107,29 @@ func (b *Book) Resting(job command.JobID) (f Fault, why string) {
 	return 0, ""
 }
 
+// maxUnfitting is how many jobs of an owner may be declined for lack of room without a word about its others.
+const maxUnfitting = 8
+
+// Alike reports whether an owner's other jobs would hardly fare better than one whose files cannot be had. What does
+// not fit says nothing of those that want less: they pass it. But an owner of many that do not fit would have this
+// site's machines for each of them in turn, while others wait.
+func (b *Book) Alike(job command.JobID, f Fault) bool {
+	switch f {
+	case Away, Refused, NoRoom, Broken:
+		return true
+	case Full:
+		n := 0
+		for s, r := range b.by {
+			if s.Site == job.Site && r.fault == Full && b.now.Boot < r.until {
+				n++
+			}
+		}
+		return n > maxUnfitting
+	case Cancelled, Unfit:
+	}
+	return false
+}
+
 // Expire reports whether, since it was called last, something has rested long enough: what was declined for that may be
 // assigned here again. What nobody asked for since then is forgotten as long as it has rested.
 func (b *Book) Expire() (some bool) {

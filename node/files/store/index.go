@@ -36,6 +36,7 @@ type entry struct {
 	slot
 	size    int64
 	used    time.Time // by whom there is no pin; see Limit.Keep
+	put     time.Time // when it came to be there, zero: not in this life of the store, or it was filled
 	holds   int       // readers, or the one who fills it
 	damaged bool
 	unsure  bool // it was not synced, and its disk may have lost some of it since: see Confirm

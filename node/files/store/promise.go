@@ -124,6 +124,6 @@ func (s *Store) Room(free, spare int64) (now, ever int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = min(s.left(Cache), s.left(Outgoing)+spare, free+s.evictable()+spare)
-	ever = min(s.limits[Cache].Max, s.limits[Outgoing].Max, free+s.used[Cache])
+	ever = min(s.limits[Cache].Max, s.limits[Outgoing].Max, free+s.used[Cache]+s.used[Outgoing])
 	return max(now, 0), max(ever, 0)
 }

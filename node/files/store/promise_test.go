@@ -126,7 +126,7 @@ func TestPromisesTogether(t *testing.T) {
 	must(r.Reserve("attempt/3", cached, []files.Blob{two}, block)) // what nobody has pinned goes for it
 	r.wantNone(cached, text("one", 5*block))
 	for free, want := range map[int64][2]int64{
-		0: {0, 0}, Unbounded: {7 * block, 9 * block}, 3 * block: {3 * block, 3 * block}, -block: {0, 0},
+		0: {0, 2 * block}, Unbounded: {7 * block, 9 * block}, 3 * block: {3 * block, 5 * block}, -block: {0, block},
 	} {
 		if now, ever := r.Room(free, 0); now != want[0] || ever != want[1] { // 2 of 9 blocks wait for their owner
 			t.Errorf("with %d free there is room for %d, and ever for %d, want %v", free, now, ever, want)

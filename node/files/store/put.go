@@ -145,7 +145,7 @@ func (s *Store) commit(k key, name string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.add(&entry{slot: at, size: size, used: now})
+		s.add(&entry{slot: at, size: size, used: now, put: now})
 	}
 	s.vacate(at)
 	return err

@@ -183,6 +183,25 @@ func (s *Store) Abandon(refs ...Ref) error {
 	return s.discard(victims)
 }
 
+// Withdraw removes whole blobs that were not there before a moment, and that nobody has put again, asked for, pinned or
+// opened since: who has put them does not want them any more, and room is wanted. It removes nothing before Repin.
+func (s *Store) Withdraw(since time.Time, refs ...Ref) error {
+	var victims []*entry
+	s.mu.Lock()
+	for _, k := range refs {
+		e := s.entries[slot{key: k}]
+		if e == nil || e.put.IsZero() || e.put.Before(since) || !e.used.Equal(e.put) {
+			continue
+		}
+		if e.holds == 0 && s.pins[k] == 0 && s.pinned && !s.closed {
+			s.evict(e)
+			victims = append(victims, e)
+		}
+	}
+	s.mu.Unlock()
+	return s.discard(victims)
+}
+
 // isDue reports whether the space's least recently used entry has to go. REQUIRES: s.mu held.
 func (s *Store) isDue(space Space, now time.Time) bool {
 	keep := s.limits[space].Keep

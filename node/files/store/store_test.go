@@ -355,3 +355,38 @@ func TestPinsAreSaidOneByOne(t *testing.T) {
 		t.Errorf("sizes %v", got)
 	}
 }
+
+// TestWithdraw: what has just come goes, and nothing that was there, or that somebody has put, asked for, pinned or
+// opened since.
+func TestWithdraw(t *testing.T) {
+	r := testRig(t)
+	r.put(own, "was there")
+	r.clock = r.clock.Add(time.Second)
+	began := r.clock
+	for _, content := range []string{"was there", "new", "put again", "asked for", "pinned", "open"} {
+		r.put(own, content)
+	}
+	r.clock = r.clock.Add(time.Second)
+	r.put(own, "put again")
+	r.Missing(own, ref(own, "asked for").Hash)
+	r.Pin("job", ref(own, "pinned"))
+	open, err := r.Open(own, ref(own, "open").Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Ref
+	for _, content := range []string{"was there", "new", "put again", "asked for", "pinned", "open", "never there"} {
+		all = append(all, ref(own, content))
+	}
+	before := r.Usage(Own)
+	if err := errors.Join(r.Withdraw(began, all...), open.Close()); err != nil {
+		t.Error(err)
+	}
+	r.wantNone(own, "new")
+	for _, content := range []string{"was there", "put again", "asked for", "pinned", "open"} {
+		r.want(own, content)
+	}
+	if u := r.Usage(Own); u.Blobs != before.Blobs-1 || u.Bytes != before.Bytes-block {
+		t.Errorf("%+v, before %+v", u, before)
+	}
+}

@@ -86,6 +86,7 @@ type ShownTask struct {
 	Token         uint64
 	RunMs         int64 // ended_at − started_at, -1 if one is missing
 	ExitCode      *int
+	Away          string // why files that it left, and no success waited for, are not at its owner
 }
 
 // Ends returns the states that do not change any more.

@@ -70,8 +70,12 @@ func (s S3Config) forImports() imports.S3 {
 	}
 }
 
-// ForImports returns what is told of files behind URLs, with the keys that files hold.
+// ForImports returns what is told of files behind URLs, with the keys that files hold: nothing if no files travel with
+// tasks here.
 func (c Config) ForImports() (imports.Config, error) {
+	if _, some := c.ForFiles(); !some {
+		return imports.Config{}, nil
+	}
 	hosts, buckets, err := c.Data.allowed()
 	if err != nil {
 		return imports.Config{}, err

@@ -44,6 +44,10 @@ func TestFetchOfABroker(t *testing.T) {
 		s.SecretKey != shownNowhere || !s.HostStyle || s.Plain {
 		t.Errorf("%+v", s)
 	}
+	c.Data.Own, c.Data.S3.SecretKey = "0", "@"+secret+".gone"
+	if got, err := c.ForImports(); err != nil || len(got.Buckets)+len(got.Hosts) != 0 || got.S3.Endpoint+got.S3.SecretKey != "" {
+		t.Errorf("without files: %+v %v", got, err)
+	}
 	c = Default()
 	c.Site = "site-1"
 	if got, err := c.ForImports(); err != nil || got.S3.HostStyle || got.S3.Endpoint != "" ||

@@ -10,8 +10,9 @@ import (
 var (
 	fileSpaceDesc = prometheus.NewDesc("cloudshare_files_bytes",
 		"Bytes of files in the store, by space: own (inputs and results of this site's jobs), cache (inputs of others' tasks), outgoing (results of others' tasks).", []string{"space"}, nil)
-	fileLimitDesc = prometheus.NewDesc("cloudshare_files_limit_bytes", "Bytes of files that a space may have (data.own, data.cache, data.outgoing).", []string{"space"}, nil)
-	fileMovedDesc = prometheus.NewDesc("cloudshare_files_transferred_bytes_total", "Bytes of files from (in) and to (out) other sites since the broker's start.", []string{"direction"}, nil)
+	fileLimitDesc    = prometheus.NewDesc("cloudshare_files_limit_bytes", "Bytes of files that a space may have (data.own, data.cache, data.outgoing).", []string{"space"}, nil)
+	filePromisedDesc = prometheus.NewDesc("cloudshare_files_promised_bytes", "Bytes that a space keeps for what is to come of tasks that run here; own may be promised more than it has left.", []string{"space"}, nil)
+	fileMovedDesc    = prometheus.NewDesc("cloudshare_files_transferred_bytes_total", "Bytes of files from (in) and to (out) other sites since the broker's start.", []string{"direction"}, nil)
 
 	deliveringDesc = prometheus.NewDesc("cloudshare_deliveries_waiting", "Tasks of this site that have run elsewhere, and whose outputs are not here yet.", nil, nil)
 	deliverAgeDesc = prometheus.NewDesc("cloudshare_deliveries_oldest_seconds", "For how long the oldest of them waits; 0 = none does.", nil, nil)
@@ -20,7 +21,7 @@ var (
 
 // fileDescs are those of collectFiles.
 var fileDescs = []*prometheus.Desc{
-	fileSpaceDesc, fileLimitDesc, fileMovedDesc, deliveringDesc, deliverAgeDesc, noRoomDesc,
+	fileSpaceDesc, fileLimitDesc, filePromisedDesc, fileMovedDesc, deliveringDesc, deliverAgeDesc, noRoomDesc,
 }
 
 // collectFiles gives the figures of files.
@@ -31,6 +32,7 @@ func collectFiles(f *node.FileFigures, out chan<- prometheus.Metric) {
 	for _, s := range f.Spaces {
 		gauge(fileSpaceDesc, float64(s.Bytes), s.Space)
 		gauge(fileLimitDesc, float64(s.Max), s.Space)
+		gauge(filePromisedDesc, float64(s.Promised), s.Space)
 	}
 	for direction, n := range map[string]int64{"in": f.InBytes, "out": f.OutBytes} {
 		out <- prometheus.MustNewConstMetric(fileMovedDesc, prometheus.CounterValue, float64(n), direction)

@@ -100,7 +100,7 @@ func measuredText(by map[string]uint64) string {
 	for _, source := range slices.Sorted(maps.Keys(by)) {
 		part := fmt.Sprintf("%s: %d", source, by[source])
 		if source == unmeasured {
-			part += " (lost, or in Kubernetes without a watchdog, as its sites' own tasks without files)"
+			part += " (" + command.UnmeasuredWhy + ")"
 		}
 		parts = append(parts, part)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/broker/diskspace"
 	"github.com/cloudshare/cloudshare/node/broker/homelogs"
 	"github.com/cloudshare/cloudshare/node/broker/leases"
+	"github.com/cloudshare/cloudshare/node/notices"
 	"github.com/cloudshare/cloudshare/node/broker/query"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
@@ -77,7 +78,9 @@ type Config struct {
 	// DialProgress connects to a site's broker to ask what it does before own tasks start there; nil: nobody is asked.
 	DialProgress func(ctx context.Context, site, addr string) (net.Conn, error)
 	Data         node.DataTerms
-	Logger       zerolog.Logger
+	// Notify says who may be told that jobs have ended; the zero value: nobody.
+	Notify notices.Config
+	Logger zerolog.Logger
 }
 
 // Addresses are those under which other brokers reach this one, host:port.
@@ -119,6 +122,7 @@ type Broker struct {
 	moved      *countedTransfers
 	files      *fileMover // nil: no files travel with tasks
 	owned      *ownFiles  // of this site's own jobs; nil likewise
+	notify     *notifier
 	registrar  *registrar
 	contact    *contact
 	watch      *leaderWatch
@@ -165,6 +169,9 @@ func New(cfg Config) (*Broker, error) {
 	}
 	if err = b.bringHome(); err != nil {
 		return nil, fmt.Errorf("configure broker: %w", err)
+	}
+	if b.notify, err = newNotifier(b); err != nil {
+		return nil, fmt.Errorf("configure broker: notices: %w", err)
 	}
 	replica.ForkSite(cfg.Site)
 	if cfg.Files != nil {
@@ -297,6 +304,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.estimates.run)
 	b.goroutine(b.keepDates)
 	b.owned.start()
+	b.notify.start()
 	if b.home != nil {
 		b.goroutine(func() { b.home.Run(b.ctx) })
 	}

@@ -1,6 +1,6 @@
 // Package outward asks hosts outside the federation by https: those only that the site's configuration names, and by no
 // address that only this machine or its network reaches. The broker fetches files by it (node/files/imports) and sends
-// notices (node/broker/notices). It knows neither files nor jobs.
+// notices (node/notices). It knows neither files nor jobs.
 //
 //	r := outward.Rules{Hosts: []string{"data.example.org"}, Refused: ErrRefused, ...}
 //	err := r.CheckHost(u)                       // whether a URL's host may be asked

@@ -10,9 +10,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/notices"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/notices"
 )
 
 // notifier finds out which jobs have ended whose users want to be told, and has that sent.

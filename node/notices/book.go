@@ -99,7 +99,7 @@ func (b *Book) Admit(reqs []node.Request) []error {
 func (b *Book) admit(r *node.Request, more int) error {
 	for i := range r.Spec.Notify {
 		if err := b.cfg.check(r.Spec.Notify[i].URL); err != nil {
-			return fmt.Errorf("notify.%d: %w: %w", i, node.ErrNoticeRefused, err)
+			return fmt.Errorf("notify.%d.url: %w", i, err)
 		}
 	}
 	switch n := b.open[r.User] + more; {

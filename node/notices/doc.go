@@ -12,6 +12,7 @@ package notices
 import (
 	"time"
 
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/outward"
 )
 
@@ -66,7 +67,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Most, time.Hour)
 	if c.Rules == nil {
 		c.Rules = &outward.Rules{
-			Hosts: c.Hosts, Private: c.Private, Refused: errRefused, HostsKey: "notify.to", PrivateKey: "notify.private",
+			Hosts: c.Hosts, Private: c.Private, Refused: node.ErrNoticeRefused, HostsKey: "notify.to", PrivateKey: "notify.private",
 		}
 	}
 	return c

@@ -208,7 +208,8 @@ func TestGivenUp(t *testing.T) {
 		r.accept(1, "", on(s))
 		r.end(1, "failed")
 		n := r.await(1, "the end", over)
-		if x := n.List[0]; x.State != node.NoticeGivenUp || x.Attempts > most || !strings.Contains(x.Outcome, http.StatusText(status)) {
+		x := n.List[0]
+		if x.State != node.NoticeGivenUp || x.Attempts > most || !strings.Contains(x.Outcome, http.StatusText(status)) {
 			t.Errorf("%d: %+v", status, x)
 		}
 		if f := r.Figures(time.Now()); f.GivenUp != 1 || f.Waiting != 0 {
@@ -280,7 +281,8 @@ func TestWhoMayBeTold(t *testing.T) {
 		r := &Book{cfg: c.cfg.withDefaults(), open: map[string]int{}}
 		spec := jobspec.Spec{Notify: []jobspec.Hook{{URL: c.url}}}
 		err := r.Admit([]node.Request{{}, {Spec: spec}})[1]
-		if c.why == "" && err != nil || c.why != "" && (!errors.Is(err, node.ErrNoticeRefused) || !strings.Contains(err.Error(), c.why)) {
+		refused := errors.Is(err, node.ErrNoticeRefused) && strings.Contains(err.Error(), c.why)
+		if c.why == "" && err != nil || c.why != "" && !refused {
 			t.Errorf("%s: %v, want %s", c.url, err, c.why)
 		}
 	}
@@ -293,7 +295,7 @@ func TestPrivateAddressOfANameIsNotAsked(t *testing.T) {
 	port := s.URL[strings.LastIndexByte(s.URL, ':'):]
 	r := newRig(t, Config{}, s)
 	r.stop()
-	r.cfg.Rules = &outward.Rules{Hosts: []string{"localhost" + port}, Refused: errRefused, PrivateKey: "notify.private"}
+	r.cfg.Rules = &outward.Rules{Hosts: []string{"localhost" + port}, Refused: node.ErrNoticeRefused, PrivateKey: "notify.private"}
 	r.restart()
 	r.accept(1, "", jobspec.Hook{URL: "https://localhost" + port + "/", On: []string{jobspec.HookEnded}})
 	r.end(1, "failed")

@@ -3,7 +3,6 @@ package notices
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,9 +12,6 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/outward"
 )
-
-// errRefused reports a URL that is not asked.
-var errRefused = errors.New("the URL is not told")
 
 // maxAnswer is how many bytes of an answer are read, and passed over.
 const maxAnswer = 64 << 10
@@ -33,7 +29,7 @@ type outcome struct {
 func (c *Config) check(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.User != nil {
-		return fmt.Errorf("%w: it is no https URL without a user", errRefused)
+		return fmt.Errorf("%w: it is no https URL without a user", node.ErrNoticeRefused)
 	}
 	return c.Rules.CheckHost(u)
 }

@@ -37,7 +37,7 @@ func newRig(t *testing.T, cfg Config, servers ...*httptest.Server) *rig {
 	}
 	t.Cleanup(func() { _ = j.Close() })
 	rules := outward.Rules{
-		Private: true, Refused: errRefused, HostsKey: "notify.to", PrivateKey: "notify.private", Roots: x509.NewCertPool(),
+		Private: true, Refused: node.ErrNoticeRefused, HostsKey: "notify.to", PrivateKey: "notify.private", Roots: x509.NewCertPool(),
 	}
 	for _, s := range servers {
 		rules.Roots.AddCert(s.Certificate())

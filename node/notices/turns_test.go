@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTurns: whatever comes and goes, nothing is sent before its time or twice at once, no bound is passed, and what may
-// go does.
+// TestTurns: whatever comes and goes, nothing is sent before its time or twice at once, no bound is passed, and what
+// may go does.
 func TestTurns(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &turnsModel{turns: newTurns(), waits: map[ref]dueNotice{}, going: map[ref]*lane{}, of: map[ref][2]string{}}

@@ -23,13 +23,14 @@ var (
 // newClient returns the client by which URLs are fetched: it checks each redirection and each address, takes no
 // cookies, and unpacks nothing, so that what is kept is what was served.
 func (m *Imports) newClient() *http.Client {
-	return &http.Client{Transport: m.rules().Transport(), CheckRedirect: func(next *http.Request, via []*http.Request) error {
+	checkRedirect := func(next *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {
 			return refuse("it leads elsewhere more than %d times", maxRedirects)
 		}
 		next.Header.Del("Referer")
 		return m.checkURL(next.URL)
-	}}
+	}
+	return &http.Client{Transport: m.rules().Transport(), CheckRedirect: checkRedirect}
 }
 
 // fetch brings one URL into the store.

@@ -33,7 +33,8 @@ func (c Config) checkNotify() error {
 		}
 	}
 	if len(n.To) > 0 && n.Secret == "" {
-		return cli.Usage("notify.secret is missing: notify.to names hosts, and what they are told is signed: make one by openssl rand -base64 32")
+		return cli.Usage("notify.secret is missing: notify.to names hosts, and what they are told is signed: " +
+			"make one by openssl rand -base64 32")
 	}
 	if !strings.HasPrefix(n.Secret, "@") && n.Secret != "" && len(n.Secret) < notices.MinSecret {
 		return cli.Usage("notify.secret: must have %d bytes at least: make one by openssl rand -base64 32", notices.MinSecret)
@@ -47,7 +48,9 @@ func (c Config) ForNotices() (notices.Config, error) {
 	if err != nil {
 		return notices.Config{}, err
 	}
-	out := notices.Config{Hosts: c.Notify.To, Private: c.Notify.Private, Secret: []byte(secret), GiveUp: c.Notify.GiveUp}
+	out := notices.Config{
+		Hosts: c.Notify.To, Private: c.Notify.Private, Secret: []byte(secret), GiveUp: c.Notify.GiveUp,
+	}
 	if err = out.Validate(); err != nil {
 		return notices.Config{}, cli.Usage("notify.secret: %w", err)
 	}

@@ -28,8 +28,8 @@ echo "$@"
 		t.Errorf("notes %q", errs)
 	}
 	job := b.jobs[0]
-	got := fmt.Sprint(job.Command, len(job.Command), job.Resources, job.Labels, job.Sites.Only, job.Network, job.Outputs.Paths,
-		job.Notify, job.Count)
+	got := fmt.Sprint(job.Command, len(job.Command), job.Resources, job.Labels, job.Sites.Only, job.Network,
+		job.Outputs.Paths, job.Notify, job.Count)
 	const want = "[./run.sh --cpu 7 x y] 4 {5 2048 0} map[a:b c:two words] [lab-1 lab-2] true [out/*.csv] " +
 		"[{https://hooks.example.org/x [failed]}] 2"
 	if got != want {
@@ -42,13 +42,14 @@ echo "$@"
 	if got := strings.Join(inputs, ", "); got != "data/in.csv 0 false, x.csv 2 false, run.sh 0 true" {
 		t.Errorf("inputs %s", got)
 	}
-	code, _, errs = runCLI(t, "", "submit", "--addr", addr, "--cpu", "1", "--label", "x=y", "--only", "lab-3", "--network=false",
-		"--input", "jobs/in.csv", "--notify", "https://hooks.example.org/y", "--gpu", "2", "jobs/run.sh")
+	code, _, errs = runCLI(t, "", "submit", "--addr", addr, "--cpu", "1", "--label", "x=y", "--only", "lab-3",
+		"--network=false", "--input", "jobs/in.csv", "--notify", "https://hooks.example.org/y", "--gpu", "2", "jobs/run.sh")
 	if code != 0 || len(b.jobs) != 2 {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
 	job = b.jobs[1]
-	got = fmt.Sprint(job.Resources, job.Labels, job.Sites.Only, job.Network, len(job.Inputs), job.Inputs[0].Path, job.Notify)
+	got = fmt.Sprint(job.Resources, job.Labels, job.Sites.Only, job.Network, len(job.Inputs),
+		job.Inputs[0].Path, job.Notify)
 	if got != "{1 2048 2} map[x:y] [lab-3] false 3in.csv"+
 		"[{https://hooks.example.org/y [ended]} {https://hooks.example.org/x [failed]}]" {
 		t.Errorf("over the script's: %s", got)

@@ -114,6 +114,7 @@ func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Ans
 		f.jobs = append(f.jobs, node.Job{
 			ID: id, Spec: r.Spec, State: "queued", Durability: node.DurableFederation,
 			SubmittedAt: time.UnixMilli(1_000_000).UTC(), Counts: map[string]uint32{"queued": r.Spec.Count},
+			Notices: node.NewNotices(r.User, r.Spec.Notify).List,
 		})
 		if r.Key != "" {
 			f.keys[body], f.keys[r.Key] = id, id

@@ -24,6 +24,7 @@ type Metrics struct {
 	Users     UserTotals
 	FreeBytes int64 // of the data directory's file system, 0 = not watched
 	Files     FileFigures
+	Notices   NoticeFigures
 }
 
 // FileFigures are of files that travel with tasks.

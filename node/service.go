@@ -128,6 +128,8 @@ type Job struct {
 	Sealed bool
 	// User of this site whose the job is; "" = it is the site's own, or not this broker's to tell.
 	User string
+	// Notices of its end that are, or were, to be sent: of one job that is this broker's own, and never of an Outline.
+	Notices []Notice
 }
 
 // Task is one task as people see it.

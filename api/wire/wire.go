@@ -48,6 +48,7 @@ type Spec struct {
 	Network   bool              `json:"network,omitempty" required:"false" default:"false" doc:"the tasks need a network; at other sites they run only where others' tasks have one, and without this they have none there"`
 	Inputs    []SpecInput       `json:"inputs,omitempty" required:"false" maxItems:"256" doc:"files that each task finds when it begins"`
 	Outputs   *SpecOutputs      `json:"outputs,omitempty" required:"false" doc:"files that each task is to leave"`
+	Notify    []SpecNotify      `json:"notify,omitempty" required:"false" maxItems:"4" doc:"who is told of the job's end, by its owner's broker, which keeps this to itself; in an answer it is in the job's notices"`
 }
 
 // SpecResources is what one task needs.
@@ -114,6 +115,7 @@ type Job struct {
 	Outline     bool              `json:"outline,omitempty" doc:"of the spec there are count and resources only: the rest is shown by its owner's broker, to its user and the operator"`
 	Sealed      bool              `json:"sealed,omitempty" doc:"name, command and environment are sealed: the owner's broker can read them, and those of the sites that the job's tasks are assigned to; this one does not show them"`
 	Spec        Spec              `json:"spec"`
+	Notices     []Notice          `json:"notices,omitempty" doc:"in one job's answer, by its owner's broker: who is told of its end, and what became of that"`
 	Failed      []Task            `json:"failed,omitempty" doc:"in one job's answer: its first tasks, 10 at most, that failed or were lost; all are tasks?state=failed&state=lost"`
 	Freshness
 }

@@ -94,7 +94,7 @@ func TestCommands(t *testing.T) {
 		{"submit --count 2 -- sleep 1", "", 0},
 		{"submit --wait -- true", "", 0},
 		{"submit --follow -- true", "", 0},
-		{"submit -o json true -o ignored", "", 0},
+		{"submit -o json -- true -o ignored", "", 0},
 		{"submit -f -", "command: [true]\nresources: {cpu: 2}\n", 0},
 		{"submit -f -", "command: [a]\n---\n---\nname: bad\n", cli.ExitRefused},
 		{"submit -f - -o json", `{"command":["a"]} {"command":["b"]}`, 0},

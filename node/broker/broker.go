@@ -24,6 +24,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/estimate"
 	"github.com/cloudshare/cloudshare/node/files/store"
+	"github.com/cloudshare/cloudshare/node/notices"
 	"github.com/cloudshare/cloudshare/node/plausible"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -78,8 +79,10 @@ type Config struct {
 	DialProgress func(ctx context.Context, site, addr string) (net.Conn, error)
 	// Reach returns nil if something takes connections at a peer address; nil: sites in doubt are not dialed, and
 	// suspected by their leases alone.
-	Reach  func(ctx context.Context, addr string) error
-	Data   node.DataTerms
+	Reach func(ctx context.Context, addr string) error
+	Data  node.DataTerms
+	// Notify says who may be told that jobs have ended; the zero value: nobody.
+	Notify notices.Config
 	Logger zerolog.Logger
 }
 
@@ -122,6 +125,7 @@ type Broker struct {
 	moved      *countedTransfers
 	files      *fileMover // nil: no files travel with tasks
 	owned      *ownFiles  // of this site's own jobs; nil likewise
+	notify     *notifier
 	registrar  *registrar
 	contact    *contact
 	watch      *leaderWatch
@@ -168,6 +172,9 @@ func New(cfg Config) (*Broker, error) {
 	}
 	if err = b.bringHome(); err != nil {
 		return nil, fmt.Errorf("configure broker: %w", err)
+	}
+	if b.notify, err = newNotifier(b); err != nil {
+		return nil, fmt.Errorf("configure broker: notices: %w", err)
 	}
 	replica.ForkSite(cfg.Site)
 	if cfg.Files != nil {
@@ -300,6 +307,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.estimates.run)
 	b.goroutine(b.keepDates)
 	b.owned.start()
+	b.notify.start()
 	if b.home != nil {
 		b.goroutine(func() { b.home.Run(b.ctx) })
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/notices"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
 	"github.com/cloudshare/cloudshare/node/seal"
@@ -61,6 +62,7 @@ type testSite struct {
 	transfers transfer.Puller // nil: filesOf it
 	// keepResults is how long results stay after their job's end, 0 = an hour.
 	keepResults time.Duration
+	told        notices.Config // who is told of jobs' ends
 }
 
 // askKeys asks another broker of the group.
@@ -136,6 +138,7 @@ func (s *testSite) open(t *testing.T) {
 			LendMax: 16 << 30, DeliverWait: time.Hour, Hold: time.Hour,
 			KeepResults: cmp.Or(s.keepResults, time.Hour),
 		},
+		Notify:  s.told,
 		AskKeys: s.askKeys, DropSecrets: s.drop, Home: s.home, DialProgress: s.dialProgress,
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: order, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,

@@ -110,7 +110,7 @@ func (k *ownFiles) sweep() error {
 		return nil
 	}
 	for nums := range slices.Chunk(k.inputs.Jobs(), sweepLook) {
-		ended, err := k.ended(nums)
+		ended, err := k.b.endedOf(nums)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (k *ownFiles) sweep() error {
 		}
 	}
 	for nums := range slices.Chunk(k.results.Unended(), sweepLook) {
-		ended, err := k.ended(nums)
+		ended, err := k.b.endedOf(nums)
 		if err != nil {
 			return err
 		}
@@ -146,35 +146,6 @@ func (k *ownFiles) collect() error {
 		}
 	}
 	return nil
-}
-
-// ended returns which of this site's jobs have ended. One that neither the core nor the state knows has: it is looked
-// for in the state last.
-func (k *ownFiles) ended(nums []uint64) (ended []uint64, err error) {
-	var unknown []uint64
-	err = k.query(k.ctx, func(c *core.Core) {
-		o := c.Own()
-		for _, num := range nums {
-			switch known, over := o.Standing(num); {
-			case !known:
-				unknown = append(unknown, num)
-			case over:
-				ended = append(ended, num)
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	k.b.cfg.Replica.View(func(s *fsm.State) {
-		for _, num := range unknown {
-			c, known := s.TaskCounts(command.JobID{Site: k.b.cfg.Site, Num: num})
-			if !known || c.JobState().Ended() {
-				ended = append(ended, num)
-			}
-		}
-	})
-	return ended, nil
 }
 
 // shapeOf returns the shape of a job that has just ended, zero if nobody knows it any more.

@@ -50,6 +50,9 @@ func (b *Broker) BeginSubmit(ctx context.Context, reqs []node.Request) (await fu
 	if slices.ContainsFunc(reqs, withFiles) {
 		reqs, reply = b.owned.resolve(reqs, reply)
 	}
+	if slices.ContainsFunc(reqs, namesURLs) {
+		reqs, reply = b.notify.resolve(reqs, reply)
+	}
 	posted := b.post(core.SubmitEvent{Reqs: reqs, Full: b.disk.Full(), Reply: reply})
 	return func() []node.Answer { return b.await(ctx, got, posted) }
 }
@@ -218,6 +221,7 @@ func (b *Broker) Metrics(ctx context.Context) node.Metrics {
 		m.Log = l.Figures()
 	}
 	m.Files = b.owned.metrics()
+	m.Notices = b.notify.book.Figures(time.Now())
 	m.Declined, m.Lost = b.core.HandlerTallies().List(b.cfg.Handlers)
 	m.Troubled = b.core.MachineTroubles().Count()
 	for _, h := range b.cfg.Handlers {

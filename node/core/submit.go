@@ -65,6 +65,10 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	if req.Key != "" {
 		c.keys.Add(key, js.Num, keys.Body(req.Meaning[:8]), &fx.Writes)
 	}
+	if len(req.Spec.Notify) > 0 {
+		fx.Writes = append(fx.Writes, record.PutRecord(record.BucketNotices, record.Number(js.Num),
+			node.NewNotices(req.User, req.Spec.Notify)))
+	}
 	id := command.JobID{Site: c.site, Num: js.Num}
 	if places != nil {
 		c.home.Run(js, places, s.Index(), fx)

@@ -36,6 +36,8 @@ type Spec struct {
 	// Inputs are in a task's work folder when it begins, and Outputs are kept of what it leaves there.
 	Inputs  []Input
 	Outputs Outputs
+	// Notify is who is told of the job's end, at most MaxHooks. The owner's broker keeps it: no payload has it.
+	Notify []Hook
 	// FileBytes is how many bytes the inputs of one task have at most. The owner's broker sets it once it knows, before
 	// it makes a JobSpec; no text has it, and it is nothing of what the spec means.
 	FileBytes int64
@@ -127,7 +129,7 @@ func (s Spec) Meaning() [32]byte {
 		s.Inputs[i].Blob.Size = UnknownSize
 	}
 	submit := command.Submit{Jobs: []command.JobSpec{s.jobSpec("", 0, 0, s.appendSealed(s.appendPublic(nil)))}}
-	return sha256.Sum256(command.Append(nil, command.Command{Body: &submit}))
+	return s.meaningOf(sha256.Sum256(command.Append(nil, command.Command{Body: &submit})))
 }
 
 // SpecOf is the inverse of JobSpec, as far as by may read the payload. On a payload that JobSpec did not write it

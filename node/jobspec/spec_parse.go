@@ -90,7 +90,7 @@ func (p *specParser) document() error {
 var (
 	jobFields = [...]string{
 		"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels",
-		"sites", "selectors", "indices", "network", "inputs", "outputs",
+		"sites", "selectors", "indices", "network", "inputs", "outputs", "notify",
 	}
 	resourceFields = [...]string{"cpu", "memory", "gpu"}
 	retryFields    = [...]string{"max_attempts", "on_loss"}
@@ -165,6 +165,8 @@ func (p *specParser) field(key string) error {
 		return p.inputs(key)
 	case "outputs":
 		return p.outputs(key)
+	case "notify":
+		return p.notify(key)
 	default:
 		return p.nested(key, p.site)
 	}

@@ -43,10 +43,12 @@ const (
 	BucketQuotas                           // user → limits and decayed use of this site's users
 	BucketOutgoing                         // attempt's name → stageout.Entry, outputs kept for another site
 	BucketResults                          // job number → its user and end; job number, task → the result of the task
+	BucketNotices                          // job number → node.Notices, what is to be sent of its end
 )
 
 var bucketNames = []string{
 	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "outgoing", "results",
+	"notices",
 }
 
 var (

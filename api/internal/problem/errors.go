@@ -44,6 +44,7 @@ var Table = []struct {
 	{imports.ErrRefused, http.StatusUnprocessableEntity, "import-refused", "The URL is not fetched", 0},
 	{imports.ErrFailed, http.StatusUnprocessableEntity, "import-refused", "The URL could not be fetched", 0},
 	{imports.ErrClosed, http.StatusServiceUnavailable, "stopping", "The broker is stopping", 5},
+	{node.ErrNoticeRefused, http.StatusUnprocessableEntity, "notify-refused", "The job's notify is refused", 0},
 	{node.ErrBadCursor, http.StatusBadRequest, "bad-cursor", "The cursor is not valid here", 0},
 	{command.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
 	{node.ErrOutputGone, http.StatusNotFound, OutputGone, "The output is gone", 0},

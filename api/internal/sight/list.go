@@ -33,7 +33,7 @@ func (j *Rule) shown(ctx context.Context, job node.Job, sight node.Sight) node.J
 	}
 	spec := jobspec.DefaultSpec()
 	spec.Count, spec.Resources, spec.Network = job.Spec.Count, job.Spec.Resources, job.Spec.Network
-	job.Spec, job.Outline = spec, true
+	job.Spec, job.Outline, job.Notices = spec, true, nil
 	job.Sealed = job.Sealed || node.AskerOf(ctx).Site != ""
 	return job
 }

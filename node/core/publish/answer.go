@@ -8,6 +8,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/record"
 )
 
 func (b *Book) answer(j *Job, code command.Code, s turn.StateReader, fx *turn.Effects) {
@@ -18,6 +19,7 @@ func (b *Book) answer(j *Job, code command.Code, s turn.StateReader, fx *turn.Ef
 		if j.Keyed {
 			b.keys.Drop(j.Key, &fx.Writes)
 		}
+		fx.Writes = append(fx.Writes, record.Tidy(record.BucketNotices, record.Number(id.Num)))
 	} else if v, ok := s.Job(id); ok {
 		a.State, a.Reason = v.State.String(), v.Reason
 	}

@@ -3,20 +3,16 @@ package imports
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/outward"
 )
-
-// userAgent is what hosts are told of who asks.
-const userAgent = "cloudshare"
 
 // Reasons for which a fetch is ended.
 var (
@@ -27,24 +23,14 @@ var (
 // newClient returns the client by which URLs are fetched: it checks each redirection and each address, takes no
 // cookies, and unpacks nothing, so that what is kept is what was served.
 func (m *Imports) newClient() *http.Client {
-	t := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, Control: m.control}).DialContext,
-		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: m.cfg.Roots},
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression: true, ForceAttemptHTTP2: true, IdleConnTimeout: 10 * time.Second,
-	}
-	if m.cfg.Proxy {
-		t.Proxy = http.ProxyFromEnvironment
-		t.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
-	}
-	return &http.Client{Transport: t, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+	checkRedirect := func(next *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {
 			return refuse("it leads elsewhere more than %d times", maxRedirects)
 		}
 		next.Header.Del("Referer")
 		return m.checkURL(next.URL)
-	}}
+	}
+	return &http.Client{Transport: m.rules().Transport(), CheckRedirect: checkRedirect}
 }
 
 // fetch brings one URL into the store.
@@ -90,7 +76,7 @@ func (m *Imports) open(ctx context.Context, cancel context.CancelCauseFunc, k ke
 	if err != nil {
 		return nil, 0, refuse("it is no URL")
 	}
-	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("User-Agent", outward.UserAgent)
 	res, err := m.http.Do(req)
 	if err != nil {
 		return nil, 0, failed(plain(err))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/outward"
 )
 
 // TestLongWordsOfHosts: what a host sends where a header should be stood in the error whole, up to 64 KiB with any
@@ -25,7 +26,7 @@ func TestLongWordsOfHosts(t *testing.T) {
 		_ = out.Flush()
 	})
 	_, err := r.end("/", files.Hash{})
-	if !errors.Is(err, ErrFailed) || len(err.Error()) > 2*maxWords || strings.ContainsAny(err.Error(), "\x1b\n") {
+	if !errors.Is(err, ErrFailed) || len(err.Error()) > 2*outward.MaxWords || strings.ContainsAny(err.Error(), "\x1b\n") {
 		t.Errorf("%.2000q", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/outward"
 )
 
 // TestObjects come whole, whatever their keys are, and only those of the buckets and folders that are allowed.
@@ -228,7 +229,7 @@ func TestCookiesOfServers(t *testing.T) {
 	r := newS3Rig(t, Config{Private: true, S3: signed()})
 	r.put("a", "x")
 	r.before = func(w http.ResponseWriter, q *http.Request) bool {
-		if q.Header.Get("Cookie") != "" || q.Header.Get("User-Agent") != userAgent {
+		if q.Header.Get("Cookie") != "" || q.Header.Get("User-Agent") != outward.UserAgent {
 			t.Errorf("%v", q.Header)
 		}
 		w.Header().Set("Set-Cookie", "a=b")

@@ -10,6 +10,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/outward"
 )
 
 // defaultRegion is that of servers which have none.
@@ -73,7 +74,7 @@ type plainRequests struct{ by http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (t plainRequests) RoundTrip(q *http.Request) (*http.Response, error) {
 	q = q.Clone(q.Context())
-	q.Header.Set("User-Agent", userAgent) // it is not signed
+	q.Header.Set("User-Agent", outward.UserAgent) // it is not signed
 	res, err := t.by.RoundTrip(q)
 	if res != nil {
 		res.Header.Del("Set-Cookie")

@@ -80,6 +80,7 @@ type Config struct {
 	Archive  ArchiveConfig  `koanf:"archive"`
 	History  HistoryConfig  `koanf:"history"`
 	Data     DataConfig     `koanf:"data"`
+	Notify   NotifyConfig   `koanf:"notify"`
 
 	OIDC OIDCConfig `koanf:"oidc"`
 
@@ -125,6 +126,7 @@ func Default() Config {
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
 		History:  HistoryConfig{MaxBytes: "256Mi"},
 		Data:     defaultData(),
+		Notify:   defaultNotify(),
 		OIDC:     defaultOIDC(),
 		Rates:    defaultRates(),
 		Quotas:   []string{}, UserHalfLife: node.UserHalfLife,
@@ -168,6 +170,9 @@ func (c Config) Validate() error {
 		return err
 	}
 	if err := c.checkData(); err != nil {
+		return err
+	}
+	if err := c.checkNotify(); err != nil {
 		return err
 	}
 	if err := c.checkTerms(); err != nil {

@@ -121,9 +121,12 @@ func readKey(name, text string) (string, error) {
 
 // checkCommandLine refuses a secret that everybody on this machine can read in the list of processes.
 func (s Settings) checkCommandLine() error {
-	const key = "data.s3.secret_key"
-	if text := s.Data.S3.SecretKey; s.Sources[key] == "flag" && text != "" && !strings.HasPrefix(text, "@") {
-		return cli.Usage("%s: others see it on the command line: write it into the configuration file, or give @FILE", key)
+	for key, text := range map[string]string{
+		"data.s3.secret_key": s.Data.S3.SecretKey, "notify.secret": s.Notify.Secret,
+	} {
+		if s.Sources[key] == "flag" && text != "" && !strings.HasPrefix(text, "@") {
+			return cli.Usage("%s: others see it on the command line: write it into the configuration file, or give @FILE", key)
+		}
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ func TestFetchOfABroker(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	c.Data.Own, c.Data.S3.SecretKey = "0", "@"+secret+".gone"
-	if got, err := c.ForImports(); err != nil || len(got.Buckets)+len(got.Hosts) != 0 || got.S3.Endpoint+got.S3.SecretKey != "" {
+	if got, err := c.ForImports(); err != nil || len(got.Buckets)+len(got.Hosts) != 0 ||
+		got.S3.Endpoint+got.S3.SecretKey != "" {
 		t.Errorf("without files: %+v %v", got, err)
 	}
 	c = Default()

@@ -17,7 +17,7 @@ func (c Config) secrets() []string {
 		"/etc/cloudshare", c.DataDir, c.file, c.ZKAuth, c.ZKTLSKey, c.HTTPTLSKey,
 		strings.TrimPrefix(c.Container.Engine, "unix://"), // whoever reaches it is root
 	}
-	for _, text := range []string{c.Join, c.Data.S3.AccessKey, c.Data.S3.SecretKey} {
+	for _, text := range []string{c.Join, c.Data.S3.AccessKey, c.Data.S3.SecretKey, c.Notify.Secret} {
 		if file, ok := strings.CutPrefix(text, "@"); ok {
 			named = append(named, file)
 		}

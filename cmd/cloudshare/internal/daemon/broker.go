@@ -147,9 +147,13 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 		return err
 	}
 	p.transfers = transfer.NewClient(p.log.DialFiles)
+	told, err := cfg.ForNotices()
+	if err != nil {
+		return err
+	}
 	p.broker, err = broker.New(broker.Config{
 		AskKeys: ask,
-		Files:   p.files, Transfers: p.transfers, Data: cfg.DataTerms(),
+		Files:   p.files, Transfers: p.transfers, Data: cfg.DataTerms(), Notify: told,
 		UserLimits: limits, UserHalfLife: cfg.UserHalfLife,
 		Site: cfg.Site, Node: key.Public().Node(), Version: p.version,
 		Exposure: exposure, KillGrace: cfg.Timing().Grace,

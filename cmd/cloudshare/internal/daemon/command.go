@@ -72,6 +72,7 @@ are found again at the next start, unless --stop-tasks is given.`,
 	cmd.Flags().BoolVar(&check, "check-config", false, "check the configuration, print it with its sources, and end")
 	cmd.Flags().StringVar(&path, "config", "", "read a YAML `FILE`")
 	config.AddFlags(cmd.Flags())
+	cmd.AddCommand(notifyKeyCommand(a))
 	return cmd
 }
 

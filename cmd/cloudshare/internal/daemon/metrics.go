@@ -121,6 +121,9 @@ func (c *brokerCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range fileDescs {
 		out <- d
 	}
+	for _, d := range noticeDescs {
+		out <- d
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -149,6 +152,7 @@ func (c *brokerCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.CounterValue, d.Seconds(), member)
 	}
 	collectFiles(&m.Files, out)
+	collectNotices(&m.Notices, out)
 	estimates := c.broker.Calibration()
 	for i, f := range estimateFigures {
 		d := c.descs[len(brokerFigures)+i]

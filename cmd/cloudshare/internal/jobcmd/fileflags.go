@@ -29,6 +29,15 @@ var forms = []string{"table", "json", "yaml"}
 // answer has another name; its short one stays.
 func fileFlags(a *cli.App, cmd *cobra.Command) {
 	f := cmd.Flags()
+	jobFileFlags(f)
+	f.StringVarP(&a.Format, "format", "o", forms[0], "table, json or yaml")
+	fixed := cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("format", fixed) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc(flagOutput, cobra.NoFileCompletions)
+}
+
+// jobFileFlags are those of a job's files.
+func jobFileFlags(f *pflag.FlagSet) {
 	f.StringArray(flagInput, nil, "`FILE[:PATH]` for each task's work folder, or a directory, but for its empty ones (may be repeated)")
 	f.StringArray(flagInputEach, nil, "`PATTERN:PATH`: one of the files that match for each task, by name: it sets --count")
 	f.StringArray(flagInputURL, nil, "`URL:PATH`: a file that the broker fetches, https://… or s3://BUCKET/KEY (may be repeated)")
@@ -36,10 +45,6 @@ func fileFlags(a *cli.App, cmd *cobra.Command) {
 	f.StringArray(flagOptional, nil, "`GLOB` of files that are kept if they are there (may be repeated)")
 	f.String("output-max", jobspec.FormatBytes(jobspec.DefaultOutputBytes), "how much the files of one task may take")
 	f.Var(cli.NewChoice("always", jobspec.WhenNames()), "output-when", "always, or success: only of tasks that succeeded")
-	f.StringVarP(&a.Format, "format", "o", forms[0], "table, json or yaml")
-	fixed := cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc("format", fixed) // the flag is there
-	_ = cmd.RegisterFlagCompletionFunc(flagOutput, cobra.NoFileCompletions)
 }
 
 // checkOutputs refuses the name of a form where files are named: it was meant for -o.
@@ -126,9 +131,20 @@ func specGiven(cmd *cobra.Command, args []string, s *sending) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	sources = append(sources, s.more...)
+	if s.script != nil {
+		sources = append(sources, s.script.Source)
+	}
 	urls, err := urlsOf(cmd)
 	if err != nil {
 		return nil, err
+	}
+	hooks, err := notifyOf(cmd.Flags())
+	if err != nil {
+		return nil, err
+	}
+	if len(hooks) > 0 {
+		spec["notify"] = hooks
 	}
 	inputs := []any{}
 	if len(sources) > 0 {
@@ -138,6 +154,12 @@ func specGiven(cmd *cobra.Command, args []string, s *sending) ([]byte, error) {
 		}
 		if bad != nil {
 			return nil, bad
+		}
+		if s.script != nil {
+			made[len(made)-1].Executable = true
+			if bad = s.script.check(); bad != nil {
+				return nil, bad
+			}
 		}
 		for i := range made {
 			inputs = append(inputs, made[i])

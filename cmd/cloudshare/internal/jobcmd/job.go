@@ -91,6 +91,9 @@ func showJob(a *cli.App, j wire.Job) error {
 			cli.Row(w, "sealed", "name, command and environment are shown by the broker of "+j.Site+" alone")
 		}
 		showSpec(w, j.Spec)
+		for i := range j.Notices {
+			cli.Row(w, "told of its end", noticeWords(&j.Notices[i]))
+		}
 	})
 }
 

@@ -17,6 +17,8 @@ type sending struct {
 	app    *cli.App
 	sender *filesend.Sender // nil = no file is to be sent
 	urls   []urlInput
+	more   []filesend.Source // that a script's directives name
+	script *scriptFile       // that the job runs; nil = none
 }
 
 // begin returns what sends.

@@ -30,11 +30,23 @@ type submission struct {
 func submitCommand(a *cli.App) *cobra.Command {
 	var s submission
 	cmd := &cobra.Command{
-		Use: "submit [flags] -- COMMAND [ARG…] | -f FILE", Short: "Submit a job",
+		Use: "submit [flags] -- COMMAND [ARG…] | SCRIPT [ARG…] | -f FILE", Short: "Submit a job",
 		Long: `Submit a job of one or many equal tasks, and print its id.
 
 The command stands after "--". With -f the job comes from a YAML or JSON file
 ("-" reads standard input); several documents in it are several jobs.
+
+Without "--" a script of this machine is the command: it travels with the job and is
+run by the program that its first line names, with the arguments behind it. Comment
+lines before its first command may hold flags of this command that say what the job
+is, as words of a shell that are not evaluated:
+
+  #!/bin/sh
+  #CLOUDSHARE --cpu 4 --memory 2Gi
+  #CLOUDSHARE --input params.json --output 'out/*.csv'
+
+A flag on the command line replaces all of its kind in the script. Files of --input in
+a script stand in its folder, or below it.
 
 Files travel with tasks: those of --input are in a task's work folder when it begins,
 wherever it runs, and those that --output names come back from there (cloudshare
@@ -45,6 +57,8 @@ name one of this machine, {path: in.txt, file: ./in.txt}, relative to that file.
   cloudshare submit --follow -- make -C /srv/render
   cloudshare submit --dry-run --cpu 8 -- make -C /srv/render
   cloudshare submit -f job.yaml
+  cloudshare submit --cpu 8 nightly.sh 2026-11-29
+  cloudshare submit --notify https://hooks.example.org/nightly -- make -C /srv/render
   cloudshare submit --input sim.py --input-each 'params/*.json:p.json' --output 'out/*.csv' -- python3 sim.py p.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkKey(cmd.Flags(), s.key); err != nil {
@@ -94,6 +108,8 @@ func specFlags(f *pflag.FlagSet) {
 	f.StringSlice("only", nil, "run on these `SITES` only")
 	f.StringSlice("not", nil, "never run on these `SITES`")
 	f.StringArray("select", nil, "run on machines with such labels only: `SELECTOR`, e.g. gpu=a100, gpu!=v100, 'zone in (a,b)', gpu or !gpu (may be repeated)")
+	f.StringArray(flagNotify, nil, "`URL` that is told when the job has ended, at a host that the site's operator allows (may be repeated)")
+	f.StringArray(flagNotifyFailed, nil, "`URL` that is told if it ended without success (may be repeated)")
 	f.Bool("network", false, "the tasks need a network: they run at home, or where other sites' tasks have one")
 }
 
@@ -103,12 +119,12 @@ var specPaths = map[string]string{
 	"cpu": "resources.cpu", "memory": "resources.memory", "gpu": "resources.gpu",
 	"max-attempts": "retry.max_attempts", "on-loss": "retry.on_loss", "priority": "priority",
 	"label": "labels", "only": "sites.only", "not": "sites.not", "select": "selectors",
-	"network": "network",
+	"network": "network", flagNotify: "notify", flagNotifyFailed: "notify",
 	flagInput: "inputs", flagInputEach: "inputs", flagInputURL: "inputs",
 	flagOutput: "outputs.paths", flagOptional: "outputs.optional", "output-max": "outputs.max", "output-when": "outputs.when",
 }
 
-// specMap builds a job of the flags given, but for its inputs; the broker knows the defaults
+// specMap builds a job of the flags given, but for its inputs and who is told; the broker knows the defaults
 // and judges the values.
 func specMap(f *pflag.FlagSet, command []string) (map[string]any, error) {
 	spec := map[string]any{}
@@ -118,7 +134,7 @@ func specMap(f *pflag.FlagSet, command []string) (map[string]any, error) {
 	var bad error
 	f.Visit(func(flag *pflag.Flag) {
 		path, known := specPaths[flag.Name]
-		if !known || path == "inputs" { // these are made of files
+		if !known || path == "inputs" || path == "notify" { // these are made of several flags
 			return
 		}
 		v, err := flagValue(f, flag)
@@ -217,7 +233,13 @@ func submitGiven(a *cli.App, cmd *cobra.Command, args []string, s submission) er
 func specsGiven(a *cli.App, cmd *cobra.Command, args []string, s submission, files *sending) ([][]byte, error) {
 	if s.file == "" {
 		if len(args) == 0 && !cmd.Flags().Changed("image") {
-			return nil, cli.Usage("no command: cloudshare submit [flags] -- COMMAND, or -f FILE")
+			return nil, cli.Usage("no command: cloudshare submit [flags] -- COMMAND, a script, or -f FILE")
+		}
+		if len(args) > 0 && cmd.ArgsLenAtDash() < 0 {
+			var err error
+			if args, err = scriptGiven(a, cmd, args, files); err != nil {
+				return nil, err
+			}
 		}
 		spec, err := specGiven(cmd, args, files)
 		return [][]byte{spec}, err

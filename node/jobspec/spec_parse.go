@@ -91,6 +91,7 @@ var (
 	jobFields = [...]string{
 		"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels",
 		"sites", "selectors", "indices", "network", "inputs", "outputs",
+		"after",
 	}
 	resourceFields = [...]string{"cpu", "memory", "gpu"}
 	retryFields    = [...]string{"max_attempts", "on_loss"}
@@ -165,6 +166,8 @@ func (p *specParser) field(key string) error {
 		return p.inputs(key)
 	case "outputs":
 		return p.outputs(key)
+	case "after":
+		return p.after(key)
 	default:
 		return p.nested(key, p.site)
 	}

@@ -43,10 +43,13 @@ const (
 	BucketQuotas                           // user → limits and decayed use of this site's users
 	BucketOutgoing                         // attempt's name → stageout.Entry, outputs kept for another site
 	BucketResults                          // job number → its user and end; job number, task → the result of the task
+	BucketHeld                             // job number → a job that waits for others, or has waited in vain
+	BucketOutcomes                         // job number → the state in which a job has ended that held ones name
 )
 
 var bucketNames = []string{
 	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "outgoing", "results",
+	"held", "outcomes",
 }
 
 var (

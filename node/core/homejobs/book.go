@@ -40,6 +40,7 @@ type Book struct {
 	jobs  map[uint64]*Job
 	order []uint64 // all of jobs, ascending
 	ended []uint64 // of these the ended ones, oldest first
+	fresh []uint64 // ended since TakeEnded was called last
 	// waiting tasks want another attempt.
 	waiting []waitingTask
 	// stuck is how many at the front of waiting are passed over until the machines

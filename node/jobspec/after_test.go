@@ -41,17 +41,17 @@ func TestBadAfterIsRefused(t *testing.T) {
 		many = append(many, fmt.Sprintf(`{"job":"a.%d"}`, i+1))
 	}
 	for after, want := range map[string]string{
-		`"a.3"`:                     `after: must be a list of objects (got "a.3")`,
-		`["a.3"]`:                   `after.0: must be an object such as {"job": "site-1.3", "when": "ok"} (got "a.3")`,
-		`[{}]`:                      `after.0.job: is missing`,
-		`[{"job":"a"}]`:             `after.0.job: must be a job's id`,
-		`[{"job":"#0"}]`:            `after.0.job: must be a job's id`,
-		`[{"job":"#01"}]`:           `after.0.job: must be a job's id`,
-		`[{"job":"#4294967296"}]`:   `after.0.job: must be a job's id`,
-		`[{"job":3}]`:               `after.0.job: must be a string (got 3)`,
-		`[{"job":"a.1","when":""}]`: `after.0.when: must be "ok", "any" or "notok"`,
-		`[{"job":"a.1","when":"each"}]`:                `after.0.when: is not there yet`,
-		`[{"job":"a.1","state":"ok"}]`:                 `after.0.state: is not a field of a job; known here: job, when`,
+		`"a.3"`:                         `after: must be a list of objects (got "a.3")`,
+		`["a.3"]`:                       `after.0: must be an object such as {"job": "site-1.3", "when": "ok"} (got "a.3")`,
+		`[{}]`:                          `after.0.job: is missing`,
+		`[{"job":"a"}]`:                 `after.0.job: must be a job's id`,
+		`[{"job":"#0"}]`:                `after.0.job: must be a job's id`,
+		`[{"job":"#01"}]`:               `after.0.job: must be a job's id`,
+		`[{"job":"#4294967296"}]`:       `after.0.job: must be a job's id`,
+		`[{"job":3}]`:                   `after.0.job: must be a string (got 3)`,
+		`[{"job":"a.1","when":""}]`:     `after.0.when: must be "ok", "any" or "notok"`,
+		`[{"job":"a.1","when":"each"}]`: `after.0.when: is not there yet`,
+		`[{"job":"a.1","state":"ok"}]`:  `after.0.state: is not a field of a job; known here: job, when`,
 		`[{"job":"a.1"},{"job":"a.1","when":"notok"}]`: `after: must name each job once (got "a.1")`,
 		`[` + strings.Join(many, ",") + `]`:            `after: names more than 64 jobs`,
 	} {

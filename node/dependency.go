@@ -8,8 +8,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
-// Held is the state of tasks whose job waits for other jobs; the job counts as queued. Only the owner's broker knows it:
-// the replicated state has no such tasks.
+// Held is the state of tasks whose job waits for other jobs; the job counts as queued. Only the owner's broker knows
+// it: the replicated state has no such tasks.
 const Held = "held"
 
 // HeldState is Held as a member of [fsm.TaskStates]. It is of no task in the state, and has no name there.

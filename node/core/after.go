@@ -140,7 +140,9 @@ func (c *Core) resolveLine(req *node.Request, d *jobspec.Dependency) (why string
 }
 
 // hold has a job wait for others, and answers its request.
-func (c *Core) hold(js command.JobSpec, on []after.Dep, req *node.Request, reply func(node.Answer), s StateReader, fx *Effects) {
+func (c *Core) hold(
+	js command.JobSpec, on []after.Dep, req *node.Request, reply func(node.Answer), s StateReader, fx *Effects,
+) {
 	c.quotas.Wait(req.User, claimOf(&js))
 	j := c.after.Hold(js, on, req.User, func(num uint64) string { return c.outcomeOf(num, s) }, fx)
 	a := node.Answer{

@@ -300,7 +300,8 @@ func TestForgotten(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	first := a.add(sleepJob)
-	ok, anyEnd, notOK := a.add(afterJob(first.ID.String())), a.add(afterJob(first.ID.String()+":any")), a.add(afterJob(first.ID.String()+":notok"))
+	id := first.ID.String()
+	ok, anyEnd, notOK := a.add(afterJob(id)), a.add(afterJob(id+":any")), a.add(afterJob(id+":notok"))
 	clear(a.running)
 	a.core.home.Forget(first.ID.Num, &Effects{})
 	a.ticks(2)

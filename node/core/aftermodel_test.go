@@ -76,7 +76,8 @@ func (c *chains) submit(t *rapid.T) {
 		if slices.ContainsFunc(l.after, func(d jobspec.Dependency) bool { return d.Job == on.id }) {
 			continue
 		}
-		d := jobspec.Dependency{Job: on.id, When: rapid.SampledFrom([]jobspec.When{0, 0, jobspec.WhenAny, jobspec.WhenNotOK}).Draw(t, "when")}
+		whens := []jobspec.When{jobspec.WhenOK, jobspec.WhenOK, jobspec.WhenAny, jobspec.WhenNotOK}
+		d := jobspec.Dependency{Job: on.id, When: rapid.SampledFrom(whens).Draw(t, "when")}
 		l.after = append(l.after, d)
 		list = append(list, fmt.Sprintf("%s:%s", d.Job, d.When))
 	}
@@ -92,7 +93,8 @@ func (c *chains) submit(t *rapid.T) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.turn(t, SubmitEvent{Reqs: []node.Request{{Spec: parsed, User: user, Operator: true}}, Reply: func(_ int, a node.Answer) {
+	req := node.Request{Spec: parsed, User: user, Operator: true}
+	c.turn(t, SubmitEvent{Reqs: []node.Request{req}, Reply: func(_ int, a node.Answer) {
 		if a.Err != nil {
 			c.t.Fatalf("%s: %v", spec, a.Err)
 		}
@@ -166,8 +168,9 @@ func (c *chains) obey() {
 		for _, id := range stops {
 			if _, runs := s.running[id]; runs {
 				delete(s.running, id)
-				s.ended[id] = executor.Result{Cause: executor.Stopped, Started: c.now.Add(-time.Second), Run: time.Second}
-				s.turn(EndedEvent{id, s.ended[id]})
+				res := executor.Result{Cause: executor.Stopped, Started: c.now.Add(-time.Second), Run: time.Second}
+				s.ended[id] = res
+				s.turn(EndedEvent{id, res})
 			}
 		}
 	}

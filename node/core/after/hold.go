@@ -11,7 +11,9 @@ import (
 
 // Hold takes a job that waits for others; outcomeOf says how one has ended that nobody waits for yet, "" = it has not.
 // What can be released at once, or never, is so with the next Release or End.
-func (b *Book) Hold(js command.JobSpec, on []Dep, user string, outcomeOf func(num uint64) string, fx *turn.Effects) *Job {
+func (b *Book) Hold(
+	js command.JobSpec, on []Dep, user string, outcomeOf func(num uint64) string, fx *turn.Effects,
+) *Job {
 	j := &Job{Spec: js, User: user, On: on}
 	b.add(j)
 	b.write(j, fx)

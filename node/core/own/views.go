@@ -67,8 +67,9 @@ func (r *Record) View(site string, by jobspec.Opener) node.Job {
 	return node.Job{
 		ID: command.JobID{Site: site, Num: r.Spec.Num}, Spec: spec, State: r.counts.JobState().String(),
 		Reason:     r.Reason,
-		Durability: node.DurableSite, Counts: node.CountsOf(r.counts, r.held), SubmittedAt: time.UnixMilli(r.Spec.CreatedMs),
-		StartedAt: unixMs(r.StartedMs), EndedAt: unixMs(r.EndedMs),
+		Durability: node.DurableSite, Counts: node.CountsOf(r.counts, r.held),
+		SubmittedAt: time.UnixMilli(r.Spec.CreatedMs),
+		StartedAt:   unixMs(r.StartedMs), EndedAt: unixMs(r.EndedMs),
 	}
 }
 

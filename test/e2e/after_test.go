@@ -29,7 +29,8 @@ func TestChainOverAKilledOwner(t *testing.T) {
 	open := func(name string) { must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600)) }
 	a := submit(t, asked, gateJob(dir, "a", fed.Sites[1].Name))
 	b := submit(t, asked, gateJob(dir, "b", fed.Sites[2].Name, testbed.After{Job: a.ID}))
-	c := submit(t, asked, gateJob(dir, "c", asked.Name, testbed.After{Job: b.ID, When: "ok"}, testbed.After{Job: a.ID, When: "any"}))
+	both := []testbed.After{{Job: b.ID, When: "ok"}, {Job: a.ID, When: "any"}}
+	c := submit(t, asked, gateJob(dir, "c", asked.Name, both...))
 	never := submit(t, asked, gateJob(dir, "never", asked.Name, testbed.After{Job: a.ID, When: "notok"}))
 	awaitRunning(t, asked, a.ID, 1)
 	for _, id := range []string{b.ID, c.ID, never.ID} {

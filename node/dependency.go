@@ -39,8 +39,9 @@ func EventName(k fsm.EventKind) string {
 		return "job.held"
 	case EventJobReleased:
 		return "job.released"
+	default:
+		return k.String()
 	}
-	return k.String()
 }
 
 // EventKinds returns all kinds of events, in order.

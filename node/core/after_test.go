@@ -188,7 +188,7 @@ func TestLines(t *testing.T) {
 		} {
 			ev := SubmitEvent{}
 			from := 0
-			if lines != nil && len(part[0]) != len(sleepJob) {
+			if len(part[0]) != len(sleepJob) {
 				from = 3
 			}
 			for i, text := range part {

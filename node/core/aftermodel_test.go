@@ -38,13 +38,7 @@ type link struct {
 func TestNothingStartsTooEarlyOrWaitsForever(t *testing.T) {
 	base := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		r := foundRig(t, func() (*record.Journal, error) {
-			dir, err := os.MkdirTemp(base, "")
-			if err != nil {
-				return nil, err
-			}
-			return unsynced(dir)
-		}, command.DefaultParams(), 2, 2)
+		r := foundChains(t, base)
 		c := &chains{rig: r, a: r.sites[0]}
 		for range rapid.IntRange(5, 50).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
@@ -66,6 +60,18 @@ func TestNothingStartsTooEarlyOrWaitsForever(t *testing.T) {
 		c.drain()
 		c.checkEnds()
 	})
+}
+
+// foundChains is two sites with journals below a folder.
+func foundChains(t *rapid.T, base string) *rig {
+	open := func() (*record.Journal, error) {
+		dir, err := os.MkdirTemp(base, "")
+		if err != nil {
+			return nil, err
+		}
+		return unsynced(dir)
+	}
+	return foundRig(t, open, command.DefaultParams(), 2, 2)
 }
 
 func (c *chains) submit(t *rapid.T) {

@@ -83,9 +83,9 @@ func (p *specParser) dependency(name string) (d Dependency, err error) {
 	seen := uint32(0)
 	var job string
 	err = p.object(func(key string) error {
-		bit, err := knownIn(afterFields[:], seen, name+".", key)
-		if seen |= bit; err != nil {
-			return err
+		bit, unknown := knownIn(afterFields[:], seen, name+".", key)
+		if seen |= bit; unknown != nil {
+			return unknown
 		}
 		if key == "when" {
 			return p.afterWhen(name+".when", &d.When)
@@ -101,8 +101,8 @@ func (p *specParser) dependency(name string) (d Dependency, err error) {
 // parseJob reads an id, or "#n".
 func (d *Dependency) parseJob(field, text string) (err error) {
 	if line, is := strings.CutPrefix(text, "#"); is {
-		n, err := strconv.ParseUint(line, 10, 32)
-		if d.Line = uint32(n); err == nil && n > 0 && strconv.FormatUint(n, 10) == line {
+		n, bad := strconv.ParseUint(line, 10, 32)
+		if d.Line = uint32(n); bad == nil && n > 0 && strconv.FormatUint(n, 10) == line {
 			return nil
 		}
 	} else if d.Job, err = command.ParseJobID(text); err == nil {

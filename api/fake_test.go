@@ -29,6 +29,7 @@ import (
 
 // fakeBroker is a broker of site-1 that knows what the tests need.
 type fakeBroker struct {
+	waits map[command.JobID]node.Dependencies
 	fakeFiles
 	retired  bool            // jobs are no longer kept, and their results are
 	limits   node.UserLimits // of everybody
@@ -219,6 +220,10 @@ func (f *fakeBroker) KeptOutputs(_ command.JobID, positions []uint32) (out []nod
 
 // MayHaveRun implements Broker.
 func (f *fakeBroker) MayHaveRun(command.JobID) []node.ElsewhereError { return f.mayHave }
+
+func (f *fakeBroker) Dependencies(_ context.Context, id command.JobID, _ int) (node.Dependencies, error) {
+	return f.waits[id], nil
+}
 
 func (f *fakeBroker) Cancel(_ context.Context, id command.JobID) error {
 	if _, err := f.find(id); err != nil {

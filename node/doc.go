@@ -19,6 +19,7 @@
 //	    forked or sent.
 //	 2. home or federation: the core's submit (core/submit.go) starts it here at once
 //	    (core/homejobs, homejobs.Book.Run), or publishes it (core/publish, publish.Book.Publish).
+//	    A job that waits for others is held before (core/after, after.Book).
 //	 3. order: the core's outbox (core/turn, turn.Outbox) gives commands their numbers;
 //	    coord orders them.
 //	 4. offer: lend.Book.Offer (core/lend) exposes part of what the handlers have

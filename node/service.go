@@ -84,8 +84,12 @@ type Request struct {
 	Key     string
 	Meaning [32]byte
 	// Line from 1, of a request with many jobs: the key is Key/Line; else 0.
-	Line   uint32
-	Strict bool // refuse what no present site could run
+	Line uint32
+	// Lines are the jobs that the lines of the same request have become; nil: it is of one job. The core fills it.
+	Lines *Lines
+	// Operator: who asks may name any job of this site to wait for.
+	Operator bool
+	Strict   bool // refuse what no present site could run
 	// Refused, if set, is why the job is not taken: its files are not here. What repeats an earlier request is answered
 	// all the same.
 	Refused error

@@ -1,6 +1,9 @@
 package web
 
-import "github.com/cloudshare/cloudshare/fsm"
+import (
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
 
 // bar is a stack of parts beside each other, drawn by the template "bar".
 type bar struct {
@@ -124,7 +127,7 @@ func progressAtLeast(least int, counts map[string]uint32) bar {
 
 // taskStates are in the order in which a bar shows them.
 var taskStates = []string{
-	"succeeded", "failed", "lost", "cancelled", "running", "stopping", "assigned", "queued", "withdrawn",
+	"succeeded", "failed", "lost", "cancelled", "running", "stopping", "assigned", "queued", node.Held, "withdrawn",
 }
 
 // legendStates are those that the bars of a list have colours for.

@@ -27,13 +27,17 @@ type jobView struct {
 	HasWhy  bool
 	Failed  []failedTask // the first ones that failed or were lost
 	MoreBad uint32       // that failed or were lost beside them
-	Tasks   taskPage
-	Gantt   gantt
-	Log     logPanel
-	Files   filesView
-	Usage   usageView
-	Inputs  []inputRow
-	Outputs string // globs
+	// WaitsOn is what it waits for, or has named, Awaited what waits for it, and MoreAwaited how many beside them.
+	WaitsOn     []waitRow
+	Awaited     []waitRow
+	MoreAwaited int
+	Tasks       taskPage
+	Gantt       gantt
+	Log         logPanel
+	Files       filesView
+	Usage       usageView
+	Inputs      []inputRow
+	Outputs     string // globs
 }
 
 type pair struct{ Key, Value string }
@@ -77,7 +81,8 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 		}
 		v.MoreBad = v.Bad() - min(v.Bad(), uint32(len(v.Failed)))
 	}
-	if job.Counts["queued"] > 0 && p.cfg.Whys != nil {
+	p.dependencies(r.Context(), &job, &v)
+	if job.Counts["queued"]+job.Counts[node.Held] > 0 && p.cfg.Whys != nil {
 		if why, err := p.cfg.Whys.Why(r.Context(), id); err == nil { // else the job's reason has to do
 			v.Why, v.HasWhy = why, true
 		}

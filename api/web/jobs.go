@@ -62,6 +62,14 @@ func (r *jobRow) Word() string {
 	return r.State
 }
 
+// Waits says what the job waits for, while it is held.
+func (r *jobRow) Waits() string {
+	if r.Counts[node.Held] > 0 {
+		return r.Reason
+	}
+	return ""
+}
+
 // Sure reports whether this broker knows the state by itself, whoever leads.
 func (r *jobRow) Sure() bool { return r.Durability == node.DurableSite }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // timelineView is what ran where in the last hours.
@@ -135,10 +135,10 @@ func (v *timelineView) trim(list []Attempt, now time.Time) {
 
 // eventKinds names all kinds of events, for the filter.
 func eventKinds() []string {
-	kinds := fsm.EventKinds()
+	kinds := node.EventKinds()
 	names := make([]string, 0, len(kinds))
 	for _, k := range kinds {
-		names = append(names, k.String())
+		names = append(names, node.EventName(k))
 	}
 	return names
 }

@@ -49,6 +49,7 @@ type Spec struct {
 	Inputs    []SpecInput       `json:"inputs,omitempty" required:"false" maxItems:"256" doc:"files that each task finds when it begins"`
 	Outputs   *SpecOutputs      `json:"outputs,omitempty" required:"false" doc:"files that each task is to leave"`
 	Notify    []SpecNotify      `json:"notify,omitempty" required:"false" maxItems:"4" doc:"who is told of the job's end, by its owner's broker, which keeps this to itself; in an answer it is in the job's notices"`
+	After     []SpecAfter       `json:"after,omitempty" required:"false" maxItems:"64" doc:"jobs that this one waits for, each named once: its tasks are held until all of these have ended as asked; if one ends otherwise, it is cancelled"`
 }
 
 // SpecResources is what one task needs.
@@ -56,6 +57,12 @@ type SpecResources struct {
 	CPU    int64  `json:"cpu" required:"false" minimum:"1" default:"1" doc:"whole cores, exclusive"`
 	Memory string `json:"memory" required:"false" default:"0" example:"256Mi" doc:"0 = no limit"`
 	GPU    int64  `json:"gpu" required:"false" minimum:"0" default:"0"`
+}
+
+// SpecAfter is a job that another one waits for.
+type SpecAfter struct {
+	Job  string `json:"job" example:"site-1.42" doc:"a job of the same site that was accepted before; with NDJSON also #n, for the one of line n, which must be an earlier line"`
+	When string `json:"when,omitempty" required:"false" enum:"ok,any,notok" default:"ok" doc:"how it must end: ok = all its tasks succeeded, any = in whatever way, notok = it failed, was cancelled or lost"`
 }
 
 // SpecRetry says how often a failed task is tried, and what a loss means.
@@ -116,14 +123,29 @@ type Job struct {
 	Sealed      bool              `json:"sealed,omitempty" doc:"name, command and environment are sealed: the owner's broker can read them, and those of the sites that the job's tasks are assigned to; this one does not show them"`
 	Spec        Spec              `json:"spec"`
 	Notices     []Notice          `json:"notices,omitempty" doc:"in one job's answer, by its owner's broker: who is told of its end, and what became of that"`
+	WaitsFor    []WaitsFor        `json:"waits_for,omitempty" doc:"in one job's answer, while it is held: the jobs that it waits for"`
+	AwaitedBy   *AwaitedBy        `json:"awaited_by,omitempty" doc:"in one job's answer: the jobs that wait for it, if there are any"`
 	Failed      []Task            `json:"failed,omitempty" doc:"in one job's answer: its first tasks, 10 at most, that failed or were lost; all are tasks?state=failed&state=lost"`
 	Freshness
+}
+
+// WaitsFor is a job that a held one waits for.
+type WaitsFor struct {
+	Job   string `json:"job"`
+	When  string `json:"when" enum:"ok,any,notok"`
+	State string `json:"state,omitempty" doc:"in which it has ended; unknown: it is no longer kept, and its end was not seen; left out until it has ended"`
+}
+
+// AwaitedBy are jobs that wait for one.
+type AwaitedBy struct {
+	Count int      `json:"count"`
+	Jobs  []string `json:"jobs" doc:"the first ones, 100 at most"`
 }
 
 // Task is one task of a job.
 type Task struct {
 	Index     uint32     `json:"index" doc:"from 0, or one of the spec's indices"`
-	State     string     `json:"state"`
+	State     string     `json:"state" doc:"queued, assigned, running, stopping, succeeded, failed, cancelled, lost, withdrawn, or held: its job waits for other jobs, and counts as queued"`
 	Reason    string     `json:"reason"`
 	Site      string     `json:"site" doc:"its executor"`
 	Machine   string     `json:"machine"`

@@ -181,10 +181,10 @@ func TestChoicesBeforeTheBroker(t *testing.T) {
 	srv.Close()
 	for line, known := range map[string]string{
 		"jobs --state bogus":                "queued, running, succeeded, failed, cancelled, lost or withdrawn",
-		"tasks a.1 --state bogus":           "queued, assigned, running, stopping, succeeded, failed, cancelled, lost or withdrawn",
-		"logs a.1 --state bogus":            "lost or withdrawn",
+		"tasks a.1 --state bogus":           "queued, assigned, running, stopping, succeeded, failed, cancelled, lost, withdrawn or held",
+		"logs a.1 --state bogus":            "lost, withdrawn or held",
 		"logs a.1 --stream bogus":           "stdout or stderr",
-		"rerun a.1 --state bogus":           "lost or withdrawn",
+		"rerun a.1 --state bogus":           "lost, withdrawn or held",
 		"events --kind bogus":               "federation, policy, job, task, home, site, federation.founded",
 		"report --by bogus":                 "site, user, hour, day, month or label:KEY",
 		"export --format bogus":             "json, csv or swf",

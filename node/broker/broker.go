@@ -132,6 +132,7 @@ type Broker struct {
 	disk       *diskspace.Watch
 	journal    *journalWatch
 	estimates  *estimateKeeper
+	ends       *endWatch
 	home       *homelogs.Puller // nil = nothing comes home
 	logTime    logTime
 	recovered  atomic.Bool   // it knows what its earlier lives have left; before, it gives other sites nothing
@@ -242,6 +243,7 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 		process: p, replica: cfg.Replica, estimates: estimates, plausible: watch,
 		current: b.registrar.current, subscribe: b.Events,
 	}
+	b.ends = &endWatch{process: p, site: cfg.Site, feed: cfg.Replica.Feed(), subscribe: b.Events}
 }
 
 // Start adopts what earlier lives of the broker left, and begins to work. It
@@ -305,6 +307,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.secrets.run)
 	b.goroutine(b.watchLog)
 	b.goroutine(b.estimates.run)
+	b.goroutine(b.ends.run)
 	b.goroutine(b.keepDates)
 	b.owned.start()
 	b.notify.start()

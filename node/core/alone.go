@@ -25,4 +25,6 @@ func (c *Core) publishUnstarted(s StateReader, fx *Effects) {
 
 // settledBelow returns the number below which this site will publish no job that
 // the federation does not know yet.
-func (c *Core) settledBelow() uint64 { return c.home.SettledBelow(c.pubs.SettledBelow(c.nextJob)) }
+func (c *Core) settledBelow() uint64 {
+	return c.home.SettledBelow(c.pubs.SettledBelow(c.after.SettledBelow(c.nextJob)))
+}

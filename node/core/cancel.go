@@ -1,10 +1,13 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/after"
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
 	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/core/turn"
@@ -20,10 +23,13 @@ const (
 // cancelBook holds who waits for the cancellation of which job of this site. One
 // command is for all of them.
 type cancelBook struct {
-	site    string
-	out     *turn.Outbox
-	home    *homejobs.Book
-	pubs    *publish.Book
+	site  string
+	out   *turn.Outbox
+	home  *homejobs.Book
+	pubs  *publish.Book
+	after *after.Book
+	// ended is told of a held job that was cancelled.
+	ended   func(*after.Job)
 	waiting map[uint64][]func(error)
 	// places are where each of these was asked first.
 	places map[uint64]string
@@ -31,9 +37,11 @@ type cancelBook struct {
 	tasks int
 }
 
-func newCancelBook(site string, out *turn.Outbox, home *homejobs.Book, pubs *publish.Book) cancelBook {
+func newCancelBook(site string, out *turn.Outbox, home *homejobs.Book, pubs *publish.Book, held *after.Book,
+	ended func(*after.Job),
+) cancelBook {
 	return cancelBook{
-		site: site, out: out, home: home, pubs: pubs,
+		site: site, out: out, home: home, pubs: pubs, after: held, ended: ended,
 		waiting: map[uint64][]func(error){}, places: map[uint64]string{},
 	}
 }
@@ -120,10 +128,22 @@ func (b *cancelBook) cancelWaiting(num uint64, fx *Effects) {
 	switch {
 	case b.home.Find(num) != nil:
 		b.answer(num, b.home.Cancel(num, b.places[num], fx), fx)
+	case b.after.Find(num) != nil:
+		b.answer(num, b.cancelHeld(num, fx), fx)
 	case b.pubs.Cancel(num): // with its publication, or right after it
 	default:
 		b.order(num)
 	}
+}
+
+// cancelHeld ends a job that waits for others.
+func (b *cancelBook) cancelHeld(num uint64, fx *Effects) error {
+	j := b.after.Cancel(num, fsm.CancelledAt(cmp.Or(b.places[num], b.site)), fx)
+	if j == nil {
+		return cancelError(command.JobID{Site: b.site, Num: num}, command.AlreadyEnded)
+	}
+	b.ended(j)
+	return nil
 }
 
 func cancelError(id command.JobID, code command.Code) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/after"
 	"github.com/cloudshare/cloudshare/node/core/attempts"
 	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
@@ -97,6 +98,7 @@ type Core struct {
 	home        homejobs.Book
 	usage       usage.Book
 	pubs        publish.Book
+	after       after.Book
 	own         own.Jobs
 	cancels     cancelBook
 	lend        lend.Book
@@ -138,8 +140,9 @@ func New(sealer *seal.Sealer, limits node.Exposure) *Core {
 	c.pubs = publish.NewBook(site, &c.now, &c.out, &c.keys, c.cancels.cancelWaiting, c.cancels.orderBehind,
 		c.released)
 	c.lend = lend.NewBook(&c.out, &c.machines)
-	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.lend, &c.usage, c.Alone, c.heldWhy)
-	c.cancels = newCancelBook(site, &c.out, &c.home, &c.pubs)
+	c.after = after.NewBook(site, &c.now)
+	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.after, &c.lend, &c.usage, c.Alone, c.heldWhy)
+	c.cancels = newCancelBook(site, &c.out, &c.home, &c.pubs, &c.after, c.endHeld)
 	c.changes = newChanges(&c.out)
 	c.entering = epochEntry{site: site, attempts: &c.attempts}
 	return c
@@ -158,8 +161,11 @@ func (c *Core) LendFiles(most int64) { c.machines.LendFiles(most) }
 // SetRoom tells the core, before the first event, what RoomEvent tells it later.
 func (c *Core) SetRoom(bytes int64) { c.machines.SetRoom(bytes) }
 
-// SetEmit has events of home jobs given to those who read, once they are durable.
-func (c *Core) SetEmit(tell func([]node.Event)) { c.home.SetEmit(tell) }
+// SetEmit has events of home jobs and held ones given to those who read, once they are durable.
+func (c *Core) SetEmit(tell func([]node.Event)) {
+	c.home.SetEmit(tell)
+	c.after.SetEmit(tell)
+}
 
 // SetClock sets the moment of the events that follow.
 func (c *Core) SetClock(now Clock) { c.now = now }
@@ -172,6 +178,8 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 	case SubmitEvent:
 		c.submit(ev, s, fx)
 	case StateEvent: // settle reconciles
+	case JobsEndedEvent:
+		c.handleJobsEnded(ev, s, fx)
 	case CapacityEvent:
 		c.Capacity(ev)
 	case AcceptedEvent:
@@ -249,6 +257,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 		c.home.Start(c.incarnation != 0, s, fx)
 	}
 	c.publishUnstarted(s, fx)
+	c.followEnds(s, fx)
 	c.pubs.Journal(c.Alone(), fx)
 	c.home.FlushEvents(fx)
 	if c.incarnation != 0 {

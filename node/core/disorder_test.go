@@ -382,7 +382,7 @@ func (d *disorder) view(p *promised) (state string, counts map[string]uint32, kn
 		return "", nil, false
 	}
 	if v, ok := d.state.Job(id); ok {
-		return v.State.String(), node.CountsOf(v.Counts), true
+		return v.State.String(), node.CountsOf(v.Counts, 0), true
 	}
 	own, known := p.site.core.own.Job(id.Num)
 	return own.State, own.Counts, known

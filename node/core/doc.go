@@ -9,7 +9,7 @@
 //	            └──────────────────────────────────────┘
 //
 // What one concern alone keeps is a book in a package below: turn (what a turn is given and
-// asks for), machines, attempts, homejobs, usage, publish, lend, bounds, reports, keys. A book
+// asks for), machines, attempts, homejobs, usage, publish, after, lend, bounds, reports, keys. A book
 // knows no other one but those that it stands on; own reads some of them for lists and views.
 // Here is what concerns several: which event goes where, where a job goes, what becomes of an
 // assignment, and how a site starts, is expelled and returns.

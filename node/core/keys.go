@@ -32,6 +32,7 @@ func (c *Core) checkKey(
 	if body != keys.Body(req.Meaning[:8]) {
 		fx.Reply(reply, node.Answer{Err: fmt.Errorf("%w: it stands for job %s.%d", node.ErrKeyReused, c.site, job)})
 	} else {
+		noteLine(&req, job)
 		c.replay(job, reply, s, fx)
 	}
 	return name, true
@@ -44,11 +45,13 @@ func (c *Core) replay(num uint64, reply func(node.Answer), s StateReader, fx *Ef
 		return
 	}
 	a := node.Answer{ID: command.JobID{Site: c.site, Num: num}, Durability: node.DurableFederation, Replayed: true}
-	job := c.home.Find(num)
+	job, held := c.home.Find(num), c.after.Find(num)
 	v, published := s.Job(a.ID)
 	switch {
 	case c.pubs.Find(num) != nil:
 		a.Durability, a.State, a.Reason = node.DurableSite, fsm.Queued.String(), publish.Held
+	case held != nil:
+		a.Durability, a.State, a.Reason = node.DurableSite, held.State().String(), c.after.WaitsFor(held)
 	case job != nil:
 		a.Durability, a.State = node.DurableSite, job.State().String()
 	case published:

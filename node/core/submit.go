@@ -34,6 +34,11 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		fx.Reply(reply, node.Answer{Err: err})
 		return
 	}
+	on, err := c.waitsFor(&req, s)
+	if err != nil {
+		fx.Reply(reply, node.Answer{Err: err})
+		return
+	}
 	js := req.Spec.JobSpec(c.site, c.nextJob, c.now.Wall.UnixMilli(), c.sealer)
 	reason := ""
 	if ok, why := s.AnyFits(js); !ok {
@@ -47,9 +52,11 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		fx.Reply(reply, node.Answer{Err: err})
 		return
 	}
-	places := c.homePlaces(&js, req.User, s)
-	alone := places == nil && c.Alone() && c.homeAlone(&js)
-	if err := c.admit(&js, req.User, s); err != nil && places == nil && !alone {
+	var to way
+	if len(on) == 0 {
+		to = c.wayOf(&js, req.User, s)
+	}
+	if err := c.admit(&js, len(on), req.User, s); err != nil && to.isPublished() {
 		fx.Reply(reply, node.Answer{Err: err})
 		return
 	}
@@ -57,11 +64,6 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	fx.Writes = append(fx.Writes, record.Put(record.BucketMeta, record.KeyNextJob, record.Number(c.nextJob)))
 	c.whose.Add(js.Num, req.User)
 	c.quotas.Spend(req.User, c.now.Boot)
-	held := places == nil && !alone && c.quotas.MustWait(req.User)
-	if !held {
-		js.Nice = c.quotas.NiceOf(req.User)
-	}
-	c.countTaken(&js, req.User, held)
 	if req.Key != "" {
 		c.keys.Add(key, js.Num, keys.Body(req.Meaning[:8]), &fx.Writes)
 	}
@@ -69,41 +71,80 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		fx.Writes = append(fx.Writes, record.PutRecord(record.BucketNotices, record.Number(js.Num),
 			node.NewNotices(req.User, req.Spec.Notify)))
 	}
-	id := command.JobID{Site: c.site, Num: js.Num}
-	if places != nil {
-		c.home.Run(js, places, s.Index(), fx)
-		fx.Reply(reply, node.Answer{ID: id, State: fsm.Running.String(), Durability: node.DurableSite})
+	noteLine(&req, js.Num)
+	if len(on) > 0 {
+		c.hold(js, on, &req, reply, s, fx)
 		return
 	}
-	if alone {
-		c.home.Queue(js, fx)
-		fx.Reply(reply, node.Answer{
-			ID: id, State: fsm.Queued.String(), Reason: AloneReason,
-			Durability: node.DurableSite,
-		})
-		return
-	}
-	c.pubs.Accept(publish.Job{
-		Spec: js, Reason: reason, Key: key, Keyed: req.Key != "", Reply: reply, User: req.User, Held: held,
-	})
+	c.send(publish.Job{
+		Spec: js, Reason: reason, Key: key, Keyed: req.Key != "", Reply: reply, User: req.User,
+	}, to, s, fx)
 }
 
-// admit says why a job cannot go to the federation, or nil. The state decides: what
+// noteLine has later lines of the same request find the job that this one is.
+func noteLine(req *node.Request, num uint64) {
+	if req.Lines != nil {
+		req.Lines.Set(req.Line, num)
+	}
+}
+
+// way is where a job goes: to places of this site at once, to its queue while it is alone, or to the federation.
+type way struct {
+	places []string
+	alone  bool
+}
+
+func (w *way) isPublished() bool { return w.places == nil && !w.alone }
+
+func (c *Core) wayOf(js *command.JobSpec, user string, s StateReader) way {
+	places := c.homePlaces(js, user, s)
+	return way{places: places, alone: places == nil && c.Alone() && c.homeAlone(js)}
+}
+
+// send has a job go its way that was accepted.
+func (c *Core) send(p publish.Job, to way, s StateReader, fx *Effects) {
+	p.Held = to.isPublished() && c.quotas.MustWait(p.User)
+	if !p.Held {
+		p.Spec.Nice = c.quotas.NiceOf(p.User)
+	}
+	c.countTaken(&p.Spec, p.User, p.Held)
+	a := node.Answer{ID: command.JobID{Site: c.site, Num: p.Spec.Num}, Durability: node.DurableSite}
+	switch {
+	case to.places != nil:
+		c.home.Run(p.Spec, to.places, s.Index(), fx)
+		a.State = fsm.Running.String()
+	case to.alone:
+		c.home.Queue(p.Spec, fx)
+		a.State, a.Reason = fsm.Queued.String(), AloneReason
+	default:
+		c.pubs.Accept(p)
+		return
+	}
+	if p.Reply != nil {
+		fx.Reply(p.Reply, a)
+	}
+}
+
+// admit says why a job cannot go to the federation, or wait for so many others, or nil. The state decides: what
 // it would refuse as it stands is not sent.
-func (c *Core) admit(js *command.JobSpec, user string, s StateReader) error {
+func (c *Core) admit(js *command.JobSpec, waitsFor int, user string, s StateReader) error {
 	if c.incarnation != 0 { // before, the state is as old as the previous run's
 		if err := node.RefusedByQuota(s.Admits(c.site, js), c.site, js, s); err != nil {
 			return err
 		}
+	}
+	if waitsFor > 0 {
+		return c.after.Room(js, waitsFor, user)
 	}
 	return c.pubs.Room(js, user)
 }
 
 // homePlaces applies event 1 of the paper: own capacity is free and no waiting
 // task could run on it. A job that is still on its way to the queue waits, too; those that are
-// held keep only their own user's from starting.
+// held keep only their own user's from starting. While jobs wait for others and numbers are short, nothing begins at
+// home: what is published next to another leaves no gap.
 func (c *Core) homePlaces(js *command.JobSpec, user string, s StateReader) []string {
-	if !js.Allows(c.site) || c.home.Waiting() > 0 || c.homePaused() {
+	if !js.Allows(c.site) || c.home.Waiting() > 0 || c.homePaused() || c.after.Held() > 0 && c.numbersShort(s) {
 		return nil
 	}
 	if !c.Alone() && (!c.pubs.Idle() || c.quotas.Holds(user) || s.WaitingFits(c.site)) {

@@ -21,6 +21,7 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 	c.pubs.AckTimedOut(fx)
 	c.home.StopCancelled(fx)
 	c.lookAtUsers(looksPerTick, s)
+	c.after.Look(afterPerTick, c.standingIn(s), fx)
 	if c.unstopped {
 		c.unstopped, c.seen = false, 0
 	}

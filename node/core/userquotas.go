@@ -73,6 +73,10 @@ func (c *Core) countJournaled() {
 			}
 		}
 	}
+	for num := range c.after.HeldNumbers() {
+		j := c.after.Find(num)
+		c.quotas.Wait(j.User, claimOf(&j.Spec))
+	}
 }
 
 func (c *Core) countOpenJob(js *command.JobSpec) {
@@ -80,8 +84,10 @@ func (c *Core) countOpenJob(js *command.JobSpec) {
 	c.countTaken(js, c.whose.UserOf(js.Num), p != nil && p.Held)
 }
 
-// isOwn reports whether a job is at home or on its way to the queue.
-func (c *Core) isOwn(num uint64) bool { return c.home.Find(num) != nil || c.pubs.Find(num) != nil }
+// isOwn reports whether a job is at home, held, or on its way to the queue.
+func (c *Core) isOwn(num uint64) bool {
+	return c.home.Find(num) != nil || c.pubs.Find(num) != nil || c.after.Find(num) != nil
+}
 
 // lookAtUsers follows what up to n of the users' jobs run.
 func (c *Core) lookAtUsers(n int, s StateReader) {

@@ -38,6 +38,8 @@ type Spec struct {
 	Outputs Outputs
 	// Notify is who is told of the job's end, at most MaxHooks. The owner's broker keeps it: no payload has it.
 	Notify []Hook
+	// After are the jobs of the same owner that this one waits for, by name; each is named once.
+	After []Dependency
 	// FileBytes is how many bytes the inputs of one task have at most. The owner's broker sets it once it knows, before
 	// it makes a JobSpec; no text has it, and it is nothing of what the spec means.
 	FileBytes int64
@@ -174,7 +176,7 @@ func isImplied(text string) bool {
 // The fields of each text.
 var (
 	publicFields = fieldBits("indices", "labels", "image", "network")
-	sealedFields = fieldBits("name", "command", "env", "inputs", "outputs")
+	sealedFields = fieldBits("name", "command", "env", "inputs", "outputs", "after")
 )
 
 // jobBits are those of all fields of a job.
@@ -310,6 +312,10 @@ func (s Spec) appendSealed(b []byte) []byte {
 	if s.Outputs.Wanted() {
 		w.field("outputs")
 		w.b = appendOutputs(w.b, &s.Outputs)
+	}
+	if len(s.After) > 0 {
+		w.field("after")
+		w.b = appendAfter(w.b, s.After)
 	}
 	return w.end()
 }

@@ -154,8 +154,8 @@ const (
 // CheckSize refuses a spec whose payload, or files, would be too large; the error is a *SpecError.
 func (s Spec) CheckSize() error {
 	if n := len(s.appendSealed(s.appendPublic(nil))); n > maxTexts {
-		return &SpecError{Field: "body", Reason: fmt.Sprintf("command, env, labels, indices, image, name, inputs and "+
-			"outputs take %d bytes together; at most %d: put large data into a file", n, maxTexts)}
+		return &SpecError{Field: "body", Reason: fmt.Sprintf("command, env, labels, indices, image, name, inputs, "+
+			"outputs and after take %d bytes together; at most %d: put large data into a file", n, maxTexts)}
 	}
 	if s.FileBytes > files.MaxTask-s.Outputs.MaxBytes {
 		return &SpecError{Field: "inputs", Reason: fmt.Sprintf("have %d bytes, and outputs may have %d; at most %d together",

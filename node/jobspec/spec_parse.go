@@ -90,7 +90,7 @@ func (p *specParser) document() error {
 var (
 	jobFields = [...]string{
 		"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels",
-		"sites", "selectors", "indices", "network", "inputs", "outputs", "notify",
+		"sites", "selectors", "indices", "network", "inputs", "outputs", "notify", "after",
 	}
 	resourceFields = [...]string{"cpu", "memory", "gpu"}
 	retryFields    = [...]string{"max_attempts", "on_loss"}
@@ -167,6 +167,8 @@ func (p *specParser) field(key string) error {
 		return p.outputs(key)
 	case "notify":
 		return p.notify(key)
+	case "after":
+		return p.after(key)
 	default:
 		return p.nested(key, p.site)
 	}

@@ -44,11 +44,14 @@ const (
 	BucketOutgoing                         // attempt's name → stageout.Entry, outputs kept for another site
 	BucketResults                          // job number → its user and end; job number, task → the result of the task
 	BucketNotices                          // job number → node.Notices, what is to be sent of its end
+	BucketHeld                             // job number → a job that waits for others, or has waited in vain
+	BucketOutcomes                         // job number → the state in which a job has ended that held ones name
 )
 
 var bucketNames = []string{
 	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "outgoing", "results",
 	"notices",
+	"held", "outcomes",
 }
 
 var (

@@ -26,6 +26,13 @@ type Spec struct {
 	Network   bool              `json:"network,omitempty"`
 	Inputs    []Input           `json:"inputs,omitempty"`
 	Outputs   *Outputs          `json:"outputs,omitempty"`
+	After     []After           `json:"after,omitempty"`
+}
+
+// After is a job that another one waits for.
+type After struct {
+	Job  string `json:"job"`
+	When string `json:"when,omitempty"`
 }
 
 // Resources of one task.

@@ -72,7 +72,7 @@ func Spec(s jobspec.Spec) wire.Spec {
 		Retry:     wire.SpecRetry{MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.LossName()},
 		Priority:  s.Priority, Labels: fullMap(s.Labels),
 		Sites: wire.SpecSites{Only: full(s.Sites.Only), Not: full(s.Sites.Not)}, Selectors: full(s.Selectors),
-		Network: s.Network, Inputs: inputsOf(s.Inputs), Outputs: outputsOf(&s.Outputs),
+		Network: s.Network, Inputs: inputsOf(s.Inputs), Outputs: outputsOf(&s.Outputs), After: afterOf(s.After),
 	}
 }
 

@@ -30,6 +30,9 @@ const (
 	maxLimit     = 1000
 )
 
+// maxAwaitedBy is how many jobs one job's answer names that wait for it.
+const maxAwaitedBy = 100
+
 // Broker is what jobs need of the broker that they stand before.
 type Broker interface {
 	source.State
@@ -171,6 +174,11 @@ func (j *Jobs) job(w http.ResponseWriter, r *http.Request, param func(string) st
 	if out.Failed, err = j.firstFailed(r.Context(), job); err != nil {
 		return err
 	}
+	waits, err := j.broker.Dependencies(r.Context(), id, maxAwaitedBy)
+	if err != nil {
+		return err
+	}
+	out.WaitsFor, out.AwaitedBy = form.WaitsFor(waits.On), form.AwaitedBy(&waits)
 	return rest.WriteJSON(w, http.StatusOK, out)
 }
 

@@ -84,6 +84,7 @@ func (j *Jobs) submitLines(w http.ResponseWriter, r *http.Request, key string, s
 // slow client's line is not kept waiting for a full chunk, a fast one's go a
 // thousand at a time. It reports whether the body was read to its end.
 func readLines(in *transport.Lines, key string, strict bool, lines *transport.Pending[line]) (whole bool) {
+	jobs := &node.Lines{} // what the lines become: later ones may wait for earlier ones
 	for n := uint32(1); !in.Failed(); n++ {
 		text, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -100,7 +101,7 @@ func readLines(in *transport.Lines, key string, strict bool, lines *transport.Pe
 		if l.err == nil {
 			l.bytes = len(text)
 			l.req, l.err = request(text, key, strict)
-			l.req.Line = n
+			l.req.Line, l.req.Lines = n, jobs
 		}
 		if !lines.Add(max(l.bytes, lineSize), l) || full {
 			return false

@@ -8,6 +8,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -63,9 +64,9 @@ func TaskStates(names []string) (states fsm.TaskStates, err error) {
 		if name == "" {
 			continue
 		}
-		state, known := fsm.ParseTaskState(name)
+		state, known := node.ParseTaskState(name)
 		if !known {
-			return 0, problem.BadQuery("state", name, "must be one of "+fsm.TaskStateNames())
+			return 0, problem.BadQuery("state", name, "must be one of "+node.TaskStateNames())
 		}
 		states = states.With(state)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -75,9 +76,9 @@ func (j *Rule) Submit(ctx context.Context, reqs []node.Request) []node.Answer {
 
 // BeginSubmit implements source.Submissions, as Submit does.
 func (j *Rule) BeginSubmit(ctx context.Context, reqs []node.Request) func() []node.Answer {
-	user := node.AskerOf(ctx).User
+	asker := node.AskerOf(ctx)
 	for i := range reqs {
-		reqs[i].User = user
+		reqs[i].User, reqs[i].Operator = asker.User, asker.Operator
 	}
 	return j.broker.BeginSubmit(ctx, reqs)
 }
@@ -93,6 +94,16 @@ func (j *Rule) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery) (j
 		return jobspec.Spec{}, err
 	}
 	return j.broker.Rerun(ctx, id, q)
+}
+
+// Dependencies implements source.Jobs: jobs that are not the asker's are counted, and not named.
+func (j *Rule) Dependencies(ctx context.Context, id command.JobID, most int) (node.Dependencies, error) {
+	if j.sees(ctx, id) != node.SeesAll {
+		return node.Dependencies{}, nil
+	}
+	d, err := j.broker.Dependencies(ctx, id, most)
+	d.Waiting = slices.DeleteFunc(d.Waiting, func(id command.JobID) bool { return j.sees(ctx, id) != node.SeesAll })
+	return d, err
 }
 
 // Cancel implements source.Jobs.

@@ -47,6 +47,9 @@ type Jobs interface {
 	Job(ctx context.Context, id command.JobID) (node.Job, error)
 	Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error)
 	Cancel(ctx context.Context, id command.JobID) error
+	// Dependencies returns what a job of this site waits for, and the first most of those that wait for it; of another
+	// site's it knows none.
+	Dependencies(ctx context.Context, id command.JobID, most int) (node.Dependencies, error)
 }
 
 // Submissions makes jobs, and ends many.

@@ -51,6 +51,9 @@ type Broker struct {
 	// LeftErr is why there are none to show.
 	LeftErr error
 
+	// Waits are the dependencies of jobs.
+	Waits map[command.JobID]node.Dependencies
+
 	// Asked counts calls of LastLines.
 	Asked atomic.Int64
 
@@ -293,7 +296,7 @@ func (b *Broker) FindTasks(
 			return out, n, nil
 		}
 		t := b.taskAt(&b.jobs[i], n)
-		if state, _ := fsm.ParseTaskState(t.State); q.States.Has(state) {
+		if state, _ := node.ParseTaskState(t.State); q.States.Has(state) {
 			out = append(out, t)
 		}
 	}
@@ -378,6 +381,11 @@ func (b *Broker) Cancel(_ context.Context, id command.JobID) error {
 	j.State, j.Reason, j.EndedAt, j.Counts = "cancelled", "cancelled by its owner", b.Now, map[string]uint32{"cancelled": j.Spec.Count}
 	b.tell(fsm.Event{Kind: fsm.EventJobEnded, End: fsm.EndCancelled, Job: id, Count: j.Spec.Count})
 	return nil
+}
+
+// Dependencies implements web.Source: those that were set.
+func (b *Broker) Dependencies(_ context.Context, id command.JobID, _ int) (node.Dependencies, error) {
+	return b.Waits[id], nil
 }
 
 // Sites implements web.Source.

@@ -14,7 +14,7 @@ const rerunPage = 1000
 
 // Rerun makes the job that tries tasks of an earlier one again: the same job, with
 // the indices of those that the query selects. It wraps ErrNothing if there are
-// none. From and Limit of the query are not looked at.
+// none. It waits for other jobs only if the earlier one still does. From and Limit of the query are not looked at.
 func (rd *Reader) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery) (jobspec.Spec, error) {
 	job, err := rd.Job(ctx, id)
 	if err == nil && id.Site != rd.site {
@@ -25,6 +25,9 @@ func (rd *Reader) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery)
 	}
 	spec := job.Spec
 	spec.Indices = jobspec.Indices{}
+	if job.Counts[node.Held] == 0 { // what it waited for has ended
+		spec.After = nil
+	}
 	for q.From, q.Limit = 0, rerunPage; ; {
 		tasks, next, err := rd.FindTasks(ctx, id, q)
 		if err != nil {

@@ -50,7 +50,7 @@ func (rd *Reader) jobOf(v *fsm.JobView) node.Job {
 	spec, sealed := rd.specOf(&v.Spec, v.ID.Site)
 	j := node.Job{
 		ID: v.ID, Spec: spec, Sealed: sealed, State: v.State.String(), Reason: v.Reason,
-		Durability: node.DurableFederation, Counts: node.CountsOf(v.Counts),
+		Durability: node.DurableFederation, Counts: node.CountsOf(v.Counts, 0),
 		SubmittedAt: time.UnixMilli(v.Spec.CreatedMs),
 	}
 	if v.State == fsm.Queued {

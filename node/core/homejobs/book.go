@@ -40,6 +40,7 @@ type Book struct {
 	jobs  map[uint64]*Job
 	order []uint64 // all of jobs, ascending
 	ended []uint64 // of these the ended ones, oldest first
+	fresh []uint64 // ended since TakeEnded was called last
 	// waiting tasks want another attempt.
 	waiting []waitingTask
 	// stuck is how many at the front of waiting are passed over until the machines
@@ -78,7 +79,8 @@ func NewBook(s Site) Book {
 func (b *Book) add(num uint64, job *Job) {
 	job.counts[fsm.Queued] = uint32(len(job.Tasks))
 	b.jobs[num] = job
-	b.order = append(b.order, num)
+	at, _ := slices.BinarySearch(b.order, num) // the end, but for a job that waited for others
+	b.order = slices.Insert(b.order, at, num)
 }
 
 // Find returns a home job, nil if there is none of that number.

@@ -136,12 +136,20 @@ func (b *Book) retire(num uint64, fx *turn.Effects) {
 	}
 	delete(b.unsure, num)
 	b.ended = append(b.ended, num)
+	b.fresh = append(b.fresh, num)
 	b.emitJobEvent(fsm.EventJobEnded, num)
 	for len(b.ended) > MaxEnded {
 		old := b.ended[0]
 		b.ended = b.ended[1:]
 		b.Forget(old, fx)
 	}
+}
+
+// TakeEnded returns the jobs that have ended since it was called last; some of them may be forgotten already.
+func (b *Book) TakeEnded() []uint64 {
+	nums := b.fresh
+	b.fresh = nil
+	return nums
 }
 
 // Forget drops all that is known of a home job.

@@ -1,9 +1,10 @@
-// Package own answers for the jobs that only this broker knows, at home or on their way to
+// Package own answers for the jobs that only this broker knows, at home, held or on their way to
 // the federation: lists, views, tasks, and why one waits. It holds nothing of its own, and
 // changes nothing.
 package own
 
 import (
+	"github.com/cloudshare/cloudshare/node/core/after"
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
 	"github.com/cloudshare/cloudshare/node/core/lend"
 	"github.com/cloudshare/cloudshare/node/core/publish"
@@ -17,6 +18,7 @@ type Jobs struct {
 	out   *turn.Outbox
 	home  *homejobs.Book
 	pubs  *publish.Book
+	after *after.Book
 	lend  *lend.Book
 	usage *usage.Book
 	// alone reports whether the site has lost touch with the quorum.
@@ -26,8 +28,8 @@ type Jobs struct {
 }
 
 // New returns the jobs of a site's books.
-func New(site string, out *turn.Outbox, h *homejobs.Book, p *publish.Book, l *lend.Book, u *usage.Book,
-	alone func() bool, heldWhy func(num uint64) string,
+func New(site string, out *turn.Outbox, h *homejobs.Book, p *publish.Book, a *after.Book, l *lend.Book,
+	u *usage.Book, alone func() bool, heldWhy func(num uint64) string,
 ) Jobs {
-	return Jobs{site: site, out: out, home: h, pubs: p, lend: l, usage: u, alone: alone, heldWhy: heldWhy}
+	return Jobs{site: site, out: out, home: h, pubs: p, after: a, lend: l, usage: u, alone: alone, heldWhy: heldWhy}
 }

@@ -36,6 +36,9 @@ func (o *Jobs) Standing(num uint64) (known, ended bool) {
 	if h := o.home.Find(num); h != nil {
 		return true, h.State().Ended()
 	}
+	if a := o.after.Find(num); a != nil {
+		return true, !a.Held()
+	}
 	return o.pubs.Find(num) != nil, false
 }
 
@@ -44,19 +47,22 @@ func (o *Jobs) Standing(num uint64) (known, ended bool) {
 func (o *Jobs) numbers(below uint64) iter.Seq[uint64] {
 	home := numbersBelow(o.home.Numbers(), below)
 	return func(yield func(uint64) bool) {
-		for num, ok := o.pubs.LastBelow(below); ok || len(home) > 0; {
-			last := len(home) - 1
-			if last >= 0 && (!ok || home[last] > num) {
-				if !yield(home[last]) {
-					return
-				}
-				home = home[:last]
-				continue
+		pub, isPub := o.pubs.LastBelow(below)
+		held, isHeld := o.after.LastBelow(below)
+		for isPub || isHeld || len(home) > 0 {
+			num := max(pub, held)
+			if last := len(home) - 1; last >= 0 && home[last] > num {
+				num, home = home[last], home[:last]
 			}
 			if !yield(num) {
 				return
 			}
-			num, ok = o.pubs.LastBelow(num)
+			if isPub && num == pub {
+				pub, isPub = o.pubs.LastBelow(num)
+			}
+			if isHeld && num == held {
+				held, isHeld = o.after.LastBelow(num)
+			}
 		}
 	}
 }
@@ -74,6 +80,9 @@ func numbersBelow(nums []uint64, below uint64) []uint64 {
 func (o *Jobs) state(num uint64) string {
 	if h := o.home.Find(num); h != nil {
 		return h.State().String()
+	}
+	if a := o.after.Find(num); a != nil {
+		return a.State().String()
 	}
 	return fsm.Queued.String()
 }

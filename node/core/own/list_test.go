@@ -8,6 +8,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/after"
 	"github.com/cloudshare/cloudshare/node/core/attempts"
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
 	"github.com/cloudshare/cloudshare/node/core/keys"
@@ -82,13 +83,17 @@ func jobsOf(t *testing.T, m memory) *Jobs {
 		Tallies: trouble.NewTallies(),
 	})
 	p := publish.NewBook("a", now, &out, &k, nil, nil, nil)
+	held := after.NewBook("a", now)
+	if err := held.Recover(m, func(uint64) string { return "" }, &turn.Effects{}); err != nil {
+		t.Fatal(err)
+	}
 	if err := h.Recover(m); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Recover(m); err != nil {
 		t.Fatal(err)
 	}
-	o := New("a", &out, &h, &p, &l, &rows, func() bool { return true }, nil)
+	o := New("a", &out, &h, &p, &held, &l, &rows, func() bool { return true }, nil)
 	return &o
 }
 

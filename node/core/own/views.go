@@ -6,6 +6,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/after"
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
 	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -17,6 +18,7 @@ import (
 type Record struct {
 	Spec   command.JobSpec // its slices are shared, and never change
 	counts fsm.Counts
+	held   uint32 // of counts[fsm.Queued]: tasks of a job that waits for others
 	homejobs.Summary
 }
 
@@ -24,6 +26,9 @@ type Record struct {
 func (o *Jobs) Spec(num uint64) (js command.JobSpec, ok bool) {
 	if h := o.home.Find(num); h != nil {
 		return h.Spec, true
+	}
+	if a := o.after.Find(num); a != nil {
+		return a.Spec, true
 	}
 	if p := o.pubs.Find(num); p != nil {
 		return p.Spec, true
@@ -35,7 +40,15 @@ func (o *Jobs) Spec(num uint64) (js command.JobSpec, ok bool) {
 func (o *Jobs) Record(num uint64) (r Record, steps int, ok bool) {
 	if h := o.home.Find(num); h != nil {
 		sum, steps := h.Sum()
-		return Record{h.Spec, h.Counts(), sum}, steps, true
+		return Record{h.Spec, h.Counts(), 0, sum}, steps, true
+	}
+	if a := o.after.Find(num); a != nil {
+		r.Spec, r.Reason, r.EndedMs = a.Spec, o.after.WaitsFor(a), a.EndedMs
+		r.counts[a.State()] = a.Spec.Count
+		if a.Held() {
+			r.held = a.Spec.Count
+		}
+		return r, 0, true
 	}
 	if p := o.pubs.Find(num); p != nil {
 		r.Spec, r.Reason = p.Spec, o.pendingReason(p)
@@ -54,8 +67,9 @@ func (r *Record) View(site string, by jobspec.Opener) node.Job {
 	return node.Job{
 		ID: command.JobID{Site: site, Num: r.Spec.Num}, Spec: spec, State: r.counts.JobState().String(),
 		Reason:     r.Reason,
-		Durability: node.DurableSite, Counts: node.CountsOf(r.counts), SubmittedAt: time.UnixMilli(r.Spec.CreatedMs),
-		StartedAt: unixMs(r.StartedMs), EndedAt: unixMs(r.EndedMs),
+		Durability: node.DurableSite, Counts: node.CountsOf(r.counts, r.held),
+		SubmittedAt: time.UnixMilli(r.Spec.CreatedMs),
+		StartedAt:   unixMs(r.StartedMs), EndedAt: unixMs(r.EndedMs),
 	}
 }
 
@@ -132,10 +146,32 @@ func (o *Jobs) taskView(num uint64) func(position uint32) (fsm.TaskState, func()
 			return t.State, func() node.Task { return o.homeTask(t) }
 		}
 	}
+	if a := o.after.Find(num); a != nil {
+		return o.heldTask(a)
+	}
 	reason := o.pendingReason(o.pubs.Find(num))
 	return func(uint32) (fsm.TaskState, func() node.Task) {
 		return fsm.Queued, func() node.Task { return node.Task{State: fsm.Queued.String(), Reason: reason, Run: -1} }
 	}
+}
+
+// heldTask shows the tasks of a job that waits for others, or has waited in vain: they are all alike.
+func (o *Jobs) heldTask(a *after.Job) func(position uint32) (fsm.TaskState, func() node.Task) {
+	state, t := node.HeldState, node.Task{State: node.Held, Reason: o.after.WaitsFor(a), Run: -1}
+	if !a.Held() {
+		state, t.State, t.EndedAt = a.State(), a.State().String(), unixMs(a.EndedMs)
+	}
+	return func(uint32) (fsm.TaskState, func() node.Task) { return state, func() node.Task { return t } }
+}
+
+// Dependencies returns what a job waits for, and the first most of those that wait for it. The latter may be known of a
+// job that the federation has.
+func (o *Jobs) Dependencies(num uint64, most int) (d node.Dependencies) {
+	if a := o.after.Find(num); a != nil {
+		d.On = o.after.On(a)
+	}
+	d.Waiting, d.All = o.after.Waiting(num, most)
+	return d
 }
 
 // unixMs turns a journal moment into a time; 0 is the zero time.

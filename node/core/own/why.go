@@ -22,7 +22,14 @@ func (o *Jobs) Why(num uint64) (node.Why, bool) {
 	switch before := o.home.WaitingBefore(num); {
 	case w.Waiting == 0:
 		w.Summary = "none of its tasks waits: " + w.State
+		if a := o.after.Find(num); a != nil {
+			w.Summary += ", " + a.Reason
+		}
 		w.Estimate.Unknown = "nothing waits for its turn"
+		return w, true
+	case o.after.IsHeld(num):
+		w.Summary = o.after.WaitsFor(o.after.Find(num))
+		w.Estimate.Unknown = "it begins when what it waits for has ended"
 		return w, true
 	case o.home.Find(num) == nil && o.pubs.Find(num).Held:
 		w.Summary = o.heldWhy(num)

@@ -12,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/keys"
+	"github.com/cloudshare/cloudshare/node/core/numbers"
 	"github.com/cloudshare/cloudshare/node/core/turn"
 	"github.com/cloudshare/cloudshare/node/record"
 )
@@ -71,7 +72,7 @@ type Book struct {
 	// order holds the groups that are not held, oldest first.
 	order []*publication
 	byJob map[uint64]*publication
-	nums  numberList // all of byJob
+	nums  numbers.List // all of byJob
 	// bytes of the jobs in order, openBytes of those in open that a user submitted
 	// in this turn. Invariant: together at most most when one is accepted.
 	bytes, openBytes int
@@ -192,7 +193,7 @@ func (b *Book) IsSent(num uint64) bool { return b.byJob[num] != nil }
 
 // SettledBelow returns the least number, below the given one, of a job on its way.
 func (b *Book) SettledBelow(settled uint64) uint64 {
-	if first, ok := b.nums.first(); ok {
+	if first, ok := b.nums.First(); ok {
 		settled = min(settled, first)
 	}
 	return settled
@@ -285,7 +286,7 @@ func (b *Book) queue(p *publication) {
 
 // add has the jobs of a group found by their numbers.
 func (b *Book) add(p *publication) {
-	b.nums.add(p.jobs[0].Spec.Num, len(p.jobs)) // without gaps
+	b.nums.Add(p.jobs[0].Spec.Num, len(p.jobs)) // without gaps
 	for i := range p.jobs {
 		b.byJob[p.jobs[i].Spec.Num] = p
 		p.bytes += p.jobs[i].bytes()

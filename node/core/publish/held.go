@@ -70,7 +70,7 @@ func (b *Book) Release(user string) bool {
 // ReleaseOldest has the held ones of the oldest jobs on their way published, looking at n of these.
 func (b *Book) ReleaseOldest(n int) {
 	var oldest []uint64
-	for num := range b.nums.all() {
+	for num := range b.nums.All() {
 		if len(oldest) == n {
 			break
 		}

@@ -8,15 +8,15 @@ import (
 )
 
 // Numbers yields those of all jobs in groups, ascending.
-func (b *Book) Numbers() iter.Seq[uint64] { return b.nums.all() }
+func (b *Book) Numbers() iter.Seq[uint64] { return b.nums.All() }
 
 // LastBelow returns the greatest of these below another one, 0 = of all.
-func (b *Book) LastBelow(below uint64) (num uint64, ok bool) { return b.nums.lastBelow(below) }
+func (b *Book) LastBelow(below uint64) (num uint64, ok bool) { return b.nums.LastBelow(below) }
 
 // remove takes a group out that was sent. It is nearly always the oldest: a site that was
 // alone may have hundreds of thousands, so nothing is moved then.
 func (b *Book) remove(p *publication) {
-	b.nums.remove(p.jobs[0].Spec.Num, len(p.jobs))
+	b.nums.Remove(p.jobs[0].Spec.Num, len(p.jobs))
 	b.bytes -= p.bytes
 	for i := range p.jobs {
 		delete(b.byJob, p.jobs[i].Spec.Num)
@@ -31,7 +31,7 @@ func (b *Book) remove(p *publication) {
 // Check returns an error if the numbers are not those of the jobs in groups. Tests ask
 // after every turn.
 func (b *Book) Check() error {
-	if want, got := slices.Sorted(maps.Keys(b.byJob)), slices.Collect(b.nums.all()); !slices.Equal(want, got) {
+	if want, got := slices.Sorted(maps.Keys(b.byJob)), slices.Collect(b.nums.All()); !slices.Equal(want, got) {
 		return fmt.Errorf("jobs on their way are %v, listed are %v", want, got)
 	}
 	bytes, held := 0, map[string]int{}

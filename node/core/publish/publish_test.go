@@ -140,14 +140,14 @@ func TestRefusedGroupsOfACommandBecomeOne(t *testing.T) {
 	const n = 5000
 	r := alonePublications(n)
 	commands := r.answerAll(command.Result{Code: command.TooManyJobs})
-	if len(r.order) > commands || r.Len() != n || r.nums.n != n {
+	if len(r.order) > commands || r.Len() != n || r.nums.Len() != n {
 		t.Errorf("%d jobs of %d wait in %d groups, after %d commands", r.Len(), n, len(r.order), commands)
 	}
 	r.now = turn.Clock{Wall: r.now.Wall.Round(0).Add(-time.Hour), Boot: r.now.Boot + int64(3*FullPause)}
 	r.publish(n + 1)
 	r.answerAll(command.Result{})
-	if r.Opened() != 0 || r.Len() != 0 || r.nums.n != 0 || r.bytes != 0 {
-		t.Errorf("left are %d groups, %d jobs, %d numbers, %d bytes", len(r.order), r.Len(), r.nums.n, r.bytes)
+	if r.Opened() != 0 || r.Len() != 0 || r.nums.Len() != 0 || r.bytes != 0 {
+		t.Errorf("left are %d groups, %d jobs, %d numbers, %d bytes", len(r.order), r.Len(), r.nums.Len(), r.bytes)
 	}
 }
 

@@ -22,12 +22,14 @@ type share struct {
 	// heldJobs wait at this site for their user's turn: held tasks, which need heldCPU thousandths of cores.
 	heldJobs      int
 	held, heldCPU uint64
-	queued        uint64 // tasks of its other jobs, as they were looked at
-	nice          uint32 // of the job that was published last
-	counted       uint64 // of what it has open, in the window
-	key           uint64 // its place in the queue
-	in            standing
-	at            int // in the queue of its standing, −1 = it is not there
+	// waitCPU thousandths of cores are needed by jobs that wait for other jobs.
+	waitCPU uint64
+	queued  uint64 // tasks of its other jobs, as they were looked at
+	nice    uint32 // of the job that was published last
+	counted uint64 // of what it has open, in the window
+	key     uint64 // its place in the queue
+	in      standing
+	at      int // in the queue of its standing, −1 = it is not there
 }
 
 // window bounds what users' jobs that are published may need.
@@ -41,7 +43,7 @@ type window struct {
 }
 
 // published returns how many thousandths of cores the user's jobs need that do not wait for its turn.
-func (u *user) published() uint64 { return u.milliCPU - u.heldCPU }
+func (u *user) published() uint64 { return u.milliCPU - u.heldCPU - u.waitCPU }
 
 // changed brings the window in line with what a user has open, has used and may use.
 func (b *Book) changed(u *user) {
@@ -110,6 +112,31 @@ func (b *Book) Release(num uint64, name string, c Claim, now int64) (nice uint32
 	nice = b.NiceOf(name)
 	b.follow(num, u, c, nice, now)
 	return nice
+}
+
+// Wait counts a job that waits for other jobs: it is open, and takes nothing of the window.
+func (b *Book) Wait(name string, c Claim) {
+	if name == "" {
+		return
+	}
+	u := b.user(name)
+	u.add(c)
+	u.waitCPU += c.Tasks * c.MilliCPU
+	b.changed(u)
+}
+
+// Unwait counts a job no more that waited for other jobs.
+func (b *Book) Unwait(name string, c Claim) {
+	if name == "" {
+		return
+	}
+	u := b.user(name)
+	u.jobs--
+	u.tasks -= c.Tasks
+	u.milliCPU -= c.Tasks * c.MilliCPU
+	u.bytes -= c.Bytes
+	u.waitCPU -= c.Tasks * c.MilliCPU
+	b.changed(u)
 }
 
 // Turn is how far a user is from the turn of its next held job.

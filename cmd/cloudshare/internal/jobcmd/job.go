@@ -74,6 +74,7 @@ func showJob(a *cli.App, j wire.Job) error {
 		cli.Row(w, "reason", j.Reason)
 		cli.Row(w, "durability", j.Durability)
 		cli.Row(w, "tasks", tally(j.Counts))
+		showAwaited(w, j.AwaitedBy)
 		for i, t := range j.Failed {
 			name := ""
 			if i == 0 {
@@ -140,6 +141,7 @@ func showSpec(w io.Writer, s wire.Spec) {
 	if s.Network {
 		cli.Row(w, "network", "needed")
 	}
+	said("after", afterWords(s.After))
 	said("inputs", strings.Join(inputWords(s.Inputs), ", "))
 	said("outputs", outputWords(s.Outputs))
 }

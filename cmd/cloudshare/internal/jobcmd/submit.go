@@ -59,6 +59,7 @@ name one of this machine, {path: in.txt, file: ./in.txt}, relative to that file.
   cloudshare submit -f job.yaml
   cloudshare submit --cpu 8 nightly.sh 2026-11-29
   cloudshare submit --notify https://hooks.example.org/nightly -- make -C /srv/render
+  cloudshare submit --after site-1.42 --after site-1.43:any -- ./merge.sh
   cloudshare submit --input sim.py --input-each 'params/*.json:p.json' --output 'out/*.csv' -- python3 sim.py p.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkKey(cmd.Flags(), s.key); err != nil {
@@ -110,6 +111,7 @@ func specFlags(f *pflag.FlagSet) {
 	f.StringArray("select", nil, "run on machines with such labels only: `SELECTOR`, e.g. gpu=a100, gpu!=v100, 'zone in (a,b)', gpu or !gpu (may be repeated)")
 	f.StringArray(flagNotify, nil, "`URL` that is told when the job has ended, at a host that the site's operator allows (may be repeated)")
 	f.StringArray(flagNotifyFailed, nil, "`URL` that is told if it ended without success (may be repeated)")
+	afterFlag(f)
 	f.Bool("network", false, "the tasks need a network: they run at home, or where other sites' tasks have one")
 }
 
@@ -119,7 +121,7 @@ var specPaths = map[string]string{
 	"cpu": "resources.cpu", "memory": "resources.memory", "gpu": "resources.gpu",
 	"max-attempts": "retry.max_attempts", "on-loss": "retry.on_loss", "priority": "priority",
 	"label": "labels", "only": "sites.only", "not": "sites.not", "select": "selectors",
-	"network": "network", flagNotify: "notify", flagNotifyFailed: "notify",
+	"network": "network", flagNotify: "notify", flagNotifyFailed: "notify", flagAfter: "after",
 	flagInput: "inputs", flagInputEach: "inputs", flagInputURL: "inputs",
 	flagOutput: "outputs.paths", flagOptional: "outputs.optional", "output-max": "outputs.max", "output-when": "outputs.when",
 }
@@ -173,6 +175,8 @@ func flagValue(f *pflag.FlagSet, flag *pflag.Flag) (any, error) {
 			return splitSelectors(pairs), nil
 		case flagOutput, flagOptional:
 			return pairs, nil
+		case flagAfter:
+			return afterGiven(pairs), nil
 		}
 		m := map[string]string{}
 		for _, pair := range pairs {

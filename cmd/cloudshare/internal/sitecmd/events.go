@@ -12,7 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 func eventsCommand(a *cli.App) *cobra.Command {
@@ -62,11 +62,14 @@ home, outside the log, is told by its own site's broker only.`,
 // eventKinds returns the groups of events, and then the kinds.
 func eventKinds() []string {
 	var groups, kinds []string
-	for _, k := range fsm.EventKinds() {
-		group, _, _ := strings.Cut(k.String(), ".")
-		groups, kinds = append(groups, group), append(kinds, k.String())
+	for _, k := range node.EventKinds() {
+		kind := node.EventName(k)
+		kinds = append(kinds, kind)
+		if group, _, _ := strings.Cut(kind, "."); !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
 	}
-	return append(slices.Compact(groups), kinds...)
+	return append(groups, kinds...)
 }
 
 // showEvent prints one event at once.

@@ -1,4 +1,5 @@
-package publish
+// Package numbers has ascending lists of the numbers of jobs.
+package numbers
 
 import (
 	"cmp"
@@ -6,18 +7,21 @@ import (
 	"slices"
 )
 
-// mostPiece is the greatest number of elements in a piece of a numberList.
+// mostPiece is the greatest number of elements in a piece of a List.
 const mostPiece = 512
 
-// numberList is an ascending list of numbers in pieces: of hundreds of thousands of held jobs one may leave anywhere,
+// List is an ascending list of numbers in pieces: of hundreds of thousands of held jobs one may leave anywhere,
 // as their users take turns, and that moves no more than a piece.
-type numberList struct {
+type List struct {
 	pieces [][]uint64 // Invariant: each has 1 to mostPiece numbers
 	n      int
 }
 
+// Len returns how many numbers there are.
+func (l *List) Len() int { return l.n }
+
 // find returns the piece that has a number, or would have it, and the place in it.
-func (l *numberList) find(num uint64) (piece, at int) {
+func (l *List) find(num uint64) (piece, at int) {
 	first := func(p []uint64, num uint64) int { return cmp.Compare(p[0], num) }
 	piece, found := slices.BinarySearchFunc(l.pieces, num, first)
 	if !found && piece > 0 {
@@ -29,8 +33,8 @@ func (l *numberList) find(num uint64) (piece, at int) {
 	return piece, at
 }
 
-// add adds n numbers from one on. REQUIRES: none between the first and the last of them is in the list.
-func (l *numberList) add(first uint64, n int) {
+// Add adds n numbers from one on. REQUIRES: none between the first and the last of them is in the list.
+func (l *List) Add(first uint64, n int) {
 	l.n += n
 	piece, at := l.find(first)
 	var rest []uint64 // of that piece, behind the new ones
@@ -58,8 +62,8 @@ func (l *numberList) add(first uint64, n int) {
 	l.pieces = slices.Insert(l.pieces, piece, more...)
 }
 
-// remove removes n numbers from one on, which are in the list.
-func (l *numberList) remove(first uint64, n int) {
+// Remove removes n numbers from one on, which are in the list.
+func (l *List) Remove(first uint64, n int) {
 	l.n -= n
 	for piece, at := l.find(first); n > 0; at = 0 {
 		p := l.pieces[piece]
@@ -73,16 +77,16 @@ func (l *numberList) remove(first uint64, n int) {
 	}
 }
 
-// first returns the least number.
-func (l *numberList) first() (num uint64, ok bool) {
+// First returns the least number.
+func (l *List) First() (num uint64, ok bool) {
 	if len(l.pieces) == 0 {
 		return 0, false
 	}
 	return l.pieces[0][0], true
 }
 
-// lastBelow returns the greatest number below another one, 0 = of all.
-func (l *numberList) lastBelow(below uint64) (num uint64, ok bool) {
+// LastBelow returns the greatest number below another one, 0 = of all.
+func (l *List) LastBelow(below uint64) (num uint64, ok bool) {
 	if len(l.pieces) == 0 {
 		return 0, false
 	}
@@ -100,8 +104,8 @@ func (l *numberList) lastBelow(below uint64) (num uint64, ok bool) {
 	return l.pieces[piece][at-1], true
 }
 
-// all yields the numbers, ascending.
-func (l *numberList) all() iter.Seq[uint64] {
+// All yields the numbers, ascending.
+func (l *List) All() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for _, p := range l.pieces {
 			for _, num := range p {

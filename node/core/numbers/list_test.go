@@ -1,4 +1,4 @@
-package publish
+package numbers
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNumberList: the list has what a plain one has, whatever comes and goes.
-func TestNumberList(t *testing.T) {
+// TestList: the list has what a plain one has, whatever comes and goes.
+func TestList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l numberList
+		var l List
 		var plain []uint64
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			first := rapid.Uint64Range(1, 5000).Draw(t, "first")
@@ -22,14 +22,14 @@ func TestNumberList(t *testing.T) {
 					most++
 				}
 				n := rapid.IntRange(1, most).Draw(t, "out")
-				l.remove(first, n)
+				l.Remove(first, n)
 				plain = slices.Delete(plain, at, at+n)
 			} else {
 				if most = 2000; at < len(plain) {
 					most = int(min(plain[at]-first, 2000))
 				}
 				n := rapid.IntRange(1, most).Draw(t, "in")
-				l.add(first, n)
+				l.Add(first, n)
 				more := make([]uint64, n)
 				for i := range more {
 					more[i] = first + uint64(i)
@@ -43,8 +43,8 @@ func TestNumberList(t *testing.T) {
 	})
 }
 
-func (l *numberList) sameAs(plain []uint64, below uint64) error {
-	if got := slices.Collect(l.all()); !slices.Equal(got, plain) || l.n != len(plain) {
+func (l *List) sameAs(plain []uint64, below uint64) error {
+	if got := slices.Collect(l.All()); !slices.Equal(got, plain) || l.n != len(plain) {
 		return fmt.Errorf("%d numbers %v, want %v", l.n, got, plain)
 	}
 	for _, p := range l.pieces {
@@ -52,14 +52,14 @@ func (l *numberList) sameAs(plain []uint64, below uint64) error {
 			return fmt.Errorf("a piece of %d numbers", len(p))
 		}
 	}
-	if least, ok := l.first(); ok != (len(plain) > 0) || ok && least != plain[0] {
+	if least, ok := l.First(); ok != (len(plain) > 0) || ok && least != plain[0] {
 		return fmt.Errorf("the first is %d (%t) of %v", least, ok, plain)
 	}
 	at := len(plain)
 	if below > 0 {
 		at, _ = slices.BinarySearch(plain, below)
 	}
-	if last, ok := l.lastBelow(below); ok != (at > 0) || ok && last != plain[at-1] {
+	if last, ok := l.LastBelow(below); ok != (at > 0) || ok && last != plain[at-1] {
 		return fmt.Errorf("the last below %d is %d (%t) of %v", below, last, ok, plain)
 	}
 	return nil
@@ -70,15 +70,15 @@ func (l *numberList) sameAs(plain []uint64, below uint64) error {
 func BenchmarkLeaveTheNumbers(b *testing.B) {
 	for _, n := range []int{3000, 30_000, 300_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			var l numberList
+			var l List
 			for i := range n / 1000 {
-				l.add(uint64(1000*i), 1000)
+				l.Add(uint64(1000*i), 1000)
 			}
 			next := uint64(n)
 			for at := uint64(n / 2); b.Loop(); at, next = at+7919%uint64(n/4), next+1 {
-				num, _ := l.lastBelow(next/2 + at%uint64(n/4))
-				l.remove(num, 1)
-				l.add(next, 1)
+				num, _ := l.LastBelow(next/2 + at%uint64(n/4))
+				l.Remove(num, 1)
+				l.Add(next, 1)
 			}
 		})
 	}

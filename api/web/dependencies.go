@@ -1,0 +1,61 @@
+package web
+
+import (
+	"context"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// maxAwaited is how many of the jobs are shown that wait for one.
+const maxAwaited = 50
+
+// waitRow is a job before or after the one that is shown.
+type waitRow struct {
+	ID          command.JobID
+	Name, State string
+	Wish        string // how it is to end
+}
+
+// Held reports whether the job waits for others.
+func (v *jobView) Held() bool { return v.Counts[node.Held] > 0 }
+
+// dependencies shows what a job waits for, also when it has begun since, and what waits for it. What cannot be had is
+// left out: the page shows the job all the same.
+func (p *Pages) dependencies(ctx context.Context, job *node.Job, v *jobView) {
+	if v.Outline {
+		return
+	}
+	d, err := p.cfg.Source.Dependencies(ctx, job.ID, maxAwaited)
+	if err != nil {
+		d = node.Dependencies{}
+	}
+	seen := map[command.JobID]string{}
+	for _, on := range d.On {
+		seen[on.Job] = on.State
+	}
+	for _, on := range job.Spec.After {
+		row := p.waitRow(ctx, on.Job, seen[on.Job])
+		row.Wish = wishes[on.When]
+		v.WaitsOn = append(v.WaitsOn, row)
+	}
+	for _, id := range d.Waiting {
+		v.Awaited = append(v.Awaited, p.waitRow(ctx, id, ""))
+	}
+	v.MoreAwaited = d.All - len(d.Waiting)
+}
+
+// wishes are how a job is to end that is waited for.
+var wishes = map[jobspec.When]string{
+	jobspec.WhenOK: "must succeed", jobspec.WhenAny: "must end", jobspec.WhenNotOK: "must end without success",
+}
+
+// waitRow shows a job with its state; ended is the one that was recorded, "" = none, for one that is no longer kept.
+func (p *Pages) waitRow(ctx context.Context, id command.JobID, ended string) waitRow {
+	row := waitRow{ID: id, State: ended}
+	if job, err := p.cfg.Source.Job(ctx, id); err == nil {
+		row.State, row.Name = job.State, job.Spec.Name
+	}
+	return row
+}

@@ -1,0 +1,32 @@
+package web_test
+
+import (
+	"testing"
+
+	"github.com/cloudshare/cloudshare/api/web/webtest"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// TestWhatAJobWaitsFor: lists and the job's page say what a held job waits for, with links before and behind it, also
+// to one that is no longer kept.
+func TestWhatAJobWaitsFor(t *testing.T) {
+	b := webtest.New(3, 10)
+	id := func(num uint64) command.JobID { return command.JobID{Site: "site-002", Num: num} }
+	first := b.Some(76, "split", "running", map[string]uint32{"running": 1})
+	held := b.Some(77, "merge", "queued", map[string]uint32{node.Held: 3})
+	held.Reason = "waits for site-002.76 to succeed"
+	held.Spec.After = []jobspec.Dependency{{Job: id(76)}, {Job: id(5), When: jobspec.WhenAny}}
+	b.Submit(first)
+	b.Submit(held)
+	b.Waits = map[command.JobID]node.Dependencies{
+		id(76): {Waiting: []command.JobID{id(77)}, All: 4},
+		id(77): {On: []node.Dependency{{Job: id(76)}, {Job: id(5), When: jobspec.WhenAny, State: "failed"}}},
+	}
+	h := newPages(t, b)
+	wants(t, "/jobs", get(t, h, "/jobs"), "waits for site-002.76 to succeed")
+	wants(t, "held", get(t, h, "/jobs/site-002.77"), "Waits for", `href="/jobs/site-002.76"`, "must succeed", "split",
+		`href="/jobs/site-002.5"`, ">failed<", "must end", "!Awaited by", "3 held")
+	wants(t, "first", get(t, h, "/jobs/site-002.76"), "Awaited by", `href="/jobs/site-002.77"`, "merge", "3 more wait", "!Waits for")
+}

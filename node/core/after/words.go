@@ -1,0 +1,97 @@
+package after
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// maxNamed is how many jobs a reason names; it is one line.
+const maxNamed = 3
+
+// wishes are how a job is to end.
+var wishes = map[jobspec.When]string{
+	jobspec.WhenOK: "to succeed", jobspec.WhenAny: "to end", jobspec.WhenNotOK: "to end without success",
+}
+
+// WaitsFor says what a held job waits for, or why it has ended.
+func (b *Book) WaitsFor(j *Job) string {
+	if !j.Held() {
+		return j.Reason
+	}
+	var parts []string
+	more := 0
+	for _, d := range j.On {
+		switch {
+		case b.targets[d.Num].outcome != "":
+		case len(parts) == maxNamed:
+			more++
+		default:
+			parts = append(parts, b.id(d.Num).String()+" "+wishes[d.When])
+		}
+	}
+	switch {
+	case len(parts) == 0 && j.left < 0:
+		return "waits in vain: it is about to be cancelled"
+	case len(parts) == 0:
+		return "waits for nothing any more: it is about to be released"
+	case more > 0:
+		return fmt.Sprintf("waits for %s and %d more", strings.Join(parts, ", "), more)
+	}
+	return "waits for " + strings.Join(parts, ", ")
+}
+
+// InVain says why a held job can no longer be released; "" if it can.
+func (b *Book) InVain(j *Job) string {
+	for _, d := range j.On {
+		if outcome := b.targets[d.Num].outcome; j.left < 0 && outcome != "" && !Allows(d.When, outcome) {
+			return b.vainReason(d, outcome)
+		}
+	}
+	return ""
+}
+
+// vainReason says why a job can no longer be released.
+func (b *Book) vainReason(d Dep, outcome string) string {
+	end := "has " + outcome
+	switch outcome {
+	case "cancelled":
+		end = "was cancelled"
+	case "lost":
+		end = "was lost"
+	case node.OutcomeUnknown:
+		end = "is no longer kept: how it ended was not seen"
+	}
+	return fmt.Sprintf("waited in vain for %s %s: it %s", b.id(d.Num), wishes[d.When], end)
+}
+
+func (b *Book) id(num uint64) command.JobID { return command.JobID{Site: b.site, Num: num} }
+
+// On returns what a held job waits for, and has waited for.
+func (b *Book) On(j *Job) []node.Dependency {
+	if !j.Held() {
+		return nil
+	}
+	out := make([]node.Dependency, len(j.On))
+	for i, d := range j.On {
+		out[i] = node.Dependency{Job: b.id(d.Num), When: d.When, State: b.targets[d.Num].outcome}
+	}
+	return out
+}
+
+// Waiting returns the first most of the jobs that wait for one, and how many do.
+func (b *Book) Waiting(num uint64, most int) (first []command.JobID, all int) {
+	t := b.targets[num]
+	if t == nil {
+		return nil, 0
+	}
+	for _, waiter := range t.waiting {
+		if len(first) < most && b.IsHeld(waiter) {
+			first = append(first, b.id(waiter))
+		}
+	}
+	return first, t.refs
+}

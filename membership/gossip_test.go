@@ -136,6 +136,7 @@ func TestCloseAndLeave(t *testing.T) {
 	b := open(t, "b", nil)
 	c := open(t, "c", nil, b)
 	c.awaitState("b", Alive)
+	b.awaitState("c", Alive) // it answers c before it notes it, and would have nobody to tell
 	ctx, cancel := context.WithCancelCause(t.Context())
 	hurry := errors.New("hurry")
 	cancel(hurry)

@@ -18,6 +18,7 @@ type members struct {
 	apart  func(a, b string) time.Duration      // in place of delay, between two members; nil: delay counts
 	refuse func(from, to string) bool           // a wire that cannot be had; nil: all can
 	laid   func(from, to string, laid *wireEnd) // is told each new wire, by the end that is served; nil: nobody
+	quiet  Quiet                                // of all
 
 	mu    sync.Mutex
 	trans map[string]*Transport
@@ -29,7 +30,7 @@ type members struct {
 // open adds a member, closed with the test.
 func (m *members) open(t testing.TB, site string, within time.Duration) *Transport {
 	tr := newTransport(&memberStream{m: m, site: site, closed: make(chan struct{})},
-		func(net.Conn, error) {}, site, within, time.Second, Quiet{}, hclog.NewNullLogger())
+		func(net.Conn, error) {}, site, within, time.Second, m.quiet, hclog.NewNullLogger())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.trans == nil {

@@ -14,7 +14,7 @@ import (
 func TestFarNonVoterIsServedAsVotersAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const farSite = "no-d"
-		m := &members{apart: func(a, b string) time.Duration {
+		m := &members{quiet: Quiet{For: 2 * time.Second, Silence: 4 * time.Second}, apart: func(a, b string) time.Duration {
 			if a == farSite || b == farSite {
 				return roundTrip / 2
 			}

@@ -31,7 +31,11 @@ func (t *Transport) spared(id raft.ServerID, args *raft.AppendEntriesRequest, re
 	p := t.peers[id]
 	news := p == nil || args.Term != t.term || p.said != t.term || args.PrevLogEntry > p.match ||
 		p.commits.told < min(args.LeaderCommitIndex, args.PrevLogEntry)
-	if news || t.muted || t.closed || time.Since(p.at) >= t.quiet.For || t.votes(id) {
+	now := time.Now()
+	if news || t.muted || t.closed || now.Sub(p.at) >= t.quiet.For || t.votes(id) {
+		return false
+	}
+	if isHeartbeat(args) && p.way.isDue(now, wayQuiets*t.quiet.For) { // nothing else measures the way; see way.go
 		return false
 	}
 	// No header: raft decodes the next answer into this one, over the bytes that the request's has.

@@ -49,6 +49,7 @@ func TestWhatTellsNothingIsSpared(t *testing.T) {
 	at := raft.AppendEntriesRequest{Term: term, PrevLogEntry: 5, PrevLogTerm: term, LeaderCommitIndex: 5}
 	for _, id := range []raft.ServerID{"b", "n"} {
 		tr.answered(id, "127.0.0.1:1", &at, &raft.AppendEntriesResponse{Term: term, Success: true}, 0)
+		tr.measured(id, time.Millisecond)
 	}
 	heartbeat := raft.AppendEntriesRequest{RPCHeader: tr.self, Term: term}
 	later, further, committed, entry := heartbeat, at, at, at
@@ -120,5 +121,34 @@ func TestPipesSpareToo(t *testing.T) {
 		m.close(lead)
 		m.close(follower)
 		done()
+	})
+}
+
+// TestQuietMembersAreMeasured: entries alone, of which one is ordered every second, kept all heartbeats from a member
+// that does not vote, so that it was never found to be far and had no pipe.
+func TestQuietMembersAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &members{quiet: Quiet{For: 2 * time.Second, Silence: 4 * time.Second}}
+		tr := m.open(t, "a", time.Second)
+		tr.Attach(configured{servers: []raft.Server{{ID: "a"}, {ID: "n", Suffrage: raft.Nonvoter}}})
+		heartbeat := raft.AppendEntriesRequest{RPCHeader: tr.self, Term: leaderTerm}
+		measured := 0
+		for i := range uint64(600) { // a minute: a heartbeat each 100 ms, an entry each second
+			if i%10 == 0 {
+				tr.answered("n", "n", appendOf(tr, i+1, i+1, i), &raft.AppendEntriesResponse{Term: leaderTerm, Success: true}, 0)
+			}
+			if !tr.spared("n", &heartbeat, new(raft.AppendEntriesResponse)) {
+				tr.measure("n", &heartbeat, new(raft.AppendEntriesResponse), time.Now().Add(-roundTrip))
+				measured++
+			}
+			if i == leastTrips && !tr.progressOf("n").way.isFar() {
+				t.Error("it is not far after some heartbeats")
+			}
+			<-time.After(100 * time.Millisecond)
+		}
+		if measured != leastTrips+2 { // one each 20 s afterwards
+			t.Errorf("%d heartbeats in a minute", measured)
+		}
+		m.close(tr)
 	})
 }

@@ -21,15 +21,24 @@ const (
 	leastTrips = 3
 )
 
+// wayQuiets is how many times Quiet.For may pass before the way to a member that does not vote is measured again.
+const wayQuiets = 10
+
 // way is how long requests take to a follower and back.
 type way struct {
 	trips    latency.Shortest
-	measured int // Invariant: at most leastTrips
+	measured int       // Invariant: at most leastTrips
+	at       time.Time // of the last measurement; zero = there was none
 }
 
 func (w *way) add(now time.Time, took time.Duration) {
 	w.trips.Add(now, took)
-	w.measured = min(w.measured+1, leastTrips)
+	w.measured, w.at = min(w.measured+1, leastTrips), now
+}
+
+// isDue reports whether a heartbeat has to measure it: it is not known, or was known for so long.
+func (w *way) isDue(now time.Time, most time.Duration) bool {
+	return w.measured < leastTrips || now.Sub(w.at) >= most
 }
 
 // trip returns the least round trip lately; false: it is not known.

@@ -239,8 +239,8 @@ func (l *Log) describeSelf(q joinRequest) joinReply {
 		Code: joinOK, Resting: l.Resting() || l.stopping.Load(), Unfit: l.UnfitWhy() != "",
 		Slow: !l.leadership.handed[reasonDisk].Due(time.Now()), Far: !l.leadership.handed[reasonFar].Due(time.Now()),
 	}
-	if q.Trips {
-		a.Trips = l.leadership.trips.words(time.Now())
+	if q.Trips != "" && len(q.Trips) <= maxInstance {
+		a.Trips, a.Asked = l.leadership.trips.words(time.Now()), q.Trips
 	}
 	return a
 }

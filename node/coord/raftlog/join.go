@@ -15,7 +15,7 @@ import (
 )
 
 // maxJoinFrame bounds a question or answer of a join connection, and maxInstance
-// the name of a process in it, in bytes.
+// the name of a process or a random word in it, in bytes.
 const (
 	maxJoinFrame = 8 << 10
 	maxInstance  = 64
@@ -25,7 +25,7 @@ const (
 // the address changed), or, with Who, only who answers there.
 type joinRequest struct {
 	Who        bool   `json:"who,omitempty"`
-	Trips      bool   `json:"trips,omitempty"` // with Who: also how far it is from the other voters
+	Trips      string `json:"trips,omitempty"` // with Who: also how far it is from the other voters; see askTrips
 	Site       string `json:"site,omitempty"`
 	Node       string `json:"node,omitempty"`
 	Federation string `json:"federation,omitempty"` // "" = whichever it is, in any epoch
@@ -52,8 +52,10 @@ type joinReply struct {
 	Unfit      bool   `json:"unfit,omitempty"`   // it should not lead now
 	Slow       bool   `json:"slow,omitempty"`    // it handed over for its slow disk a while ago
 	Far        bool   `json:"far,omitempty"`     // it handed over since it is far from a majority a while ago
-	// Trips are its round trips to other voters, in microseconds; only where they were asked for.
+	// Trips are its round trips to other voters, in microseconds, and Asked is the word of the question; only
+	// where they were asked for.
 	Trips map[string]int64 `json:"trips,omitempty"`
+	Asked string           `json:"asked,omitempty"`
 }
 
 const (

@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"sync"
 	"time"
@@ -138,14 +139,23 @@ func (l *Log) measureTrips(ctx context.Context) {
 	for _, s := range others {
 		wg.Go(func() {
 			to := relay.Peer{Site: string(s.ID), Addr: transport.HostPort(s.Address)}
-			a, took, err := l.dialer.timedJoin(ctx, to, joinRequest{Who: true, Trips: true})
-			if err != nil || a.Site != to.Site {
-				return
+			if words, took, ok := l.dialer.askTrips(ctx, to); ok {
+				l.leadership.trips.note(to.Site, l.cfg.Site, time.Now(), took, words)
 			}
-			l.leadership.trips.note(to.Site, l.cfg.Site, time.Now(), took, a.Trips)
 		})
 	}
 	wg.Wait()
+}
+
+// askTrips asks a voter for its round trips, and measures the one to it. The answer has to repeat a word of the
+// question that nobody can guess: one that was on its way before the question would make its sender near to everybody.
+func (d dialer) askTrips(ctx context.Context, to relay.Peer) (words map[string]int64, took time.Duration, ok bool) {
+	word := rand.Text()
+	a, took, err := d.timedJoin(ctx, to, joinRequest{Who: true, Trips: word})
+	if err != nil || a.Site != to.Site || a.Asked != word {
+		return nil, 0, false
+	}
+	return a.Trips, took, true
 }
 
 // votersBeside returns the other voters, none if this member is none.

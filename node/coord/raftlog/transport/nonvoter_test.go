@@ -14,12 +14,13 @@ import (
 func TestFarNonVoterIsServedAsVotersAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const farSite = "no-d"
-		m := &members{quiet: Quiet{For: 2 * time.Second, Silence: 4 * time.Second}, apart: func(a, b string) time.Duration {
+		m := &members{quiet: Quiet{For: 2 * time.Second, Silence: 4 * time.Second}}
+		m.apart = func(a, b string) time.Duration {
 			if a == farSite || b == farSite {
 				return roundTrip / 2
 			}
 			return time.Millisecond / 2
-		}}
+		}
 		r := openRafts(t, m, "a", "b", "cc", farSite)
 		site, lead := r.leader()
 		for i := range 40 { // it finds out who is far

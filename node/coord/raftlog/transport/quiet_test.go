@@ -135,7 +135,8 @@ func TestQuietMembersAreMeasured(t *testing.T) {
 		measured := 0
 		for i := range uint64(600) { // a minute: a heartbeat each 100 ms, an entry each second
 			if i%10 == 0 {
-				tr.answered("n", "n", appendOf(tr, i+1, i+1, i), &raft.AppendEntriesResponse{Term: leaderTerm, Success: true}, 0)
+				said := &raft.AppendEntriesResponse{Term: leaderTerm, Success: true}
+				tr.answered("n", "n", appendOf(tr, i+1, i+1, i), said, 0)
 			}
 			if !tr.spared("n", &heartbeat, new(raft.AppendEntriesResponse)) {
 				tr.measure("n", &heartbeat, new(raft.AppendEntriesResponse), time.Now().Add(-roundTrip))

@@ -129,8 +129,8 @@ func (nw *Network) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", addr)
 }
 
-// Reach returns nil if something takes connections at an address. It says nothing there: the other end takes it for a
-// member that gave up.
+// Reach returns nil if something takes connections at an address. It says nothing there, which the other end takes for
+// no fault.
 func (nw *Network) Reach(ctx context.Context, addr string) error {
 	conn, err := nw.dial(ctx, addr)
 	if err != nil {
@@ -261,6 +261,7 @@ func (m *Mux) giveWay(a *accepted) {
 func (m *Mux) handle(a *accepted) {
 	_ = a.conn.SetDeadline(time.Now().Add(m.handshake))
 	inner, err := sniff(a.conn, m.net.Identity != nil)
+	reached := errors.Is(err, io.EOF) // and nothing more: see Reach
 	if err == nil {
 		inner, err = m.net.secure(inner)
 	}
@@ -285,7 +286,9 @@ func (m *Mux) handle(a *accepted) {
 		}
 	}
 	if err != nil {
-		m.Refuse(conn, err)
+		if !reached {
+			m.Refuse(conn, err)
+		}
 		_ = conn.Close()
 		return
 	}

@@ -125,7 +125,7 @@ func (w *Tracker) Disconnected(site string) {
 type Dial struct {
 	Of   coord.Renewal
 	Addr string
-	term uint64
+	of   *watched // in the term in which it began
 }
 
 // Dials returns what is to be dialed now, each for DialPatience, and told by Dialed; self is this broker's own site.
@@ -144,7 +144,7 @@ func (w *Tracker) Dials(sites []fsm.SiteView, self string) (due []Dial) {
 		if s := w.site(r); s.isDue(w.now()) {
 			s.dialing = true
 			w.dials++
-			due = append(due, Dial{Of: r, Addr: x.Peer, term: w.term})
+			due = append(due, Dial{Of: r, Addr: x.Peer, of: s})
 		}
 	}
 	return due
@@ -155,7 +155,7 @@ func (w *Tracker) Dialed(d Dial, began time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.sites[d.Of]
-	if s == nil || w.term != d.term {
+	if s != d.of { // of another term, or before this broker led it again
 		return
 	}
 	s.dialing = false

@@ -190,6 +190,12 @@ func TestOldDialsSayNothing(t *testing.T) {
 		"a renewal": func(w *testTracker) { w.stop(core.TickEvery); w.renewAs("b", 1) },
 		"a pause":   func(w *testTracker) { w.stop(time.Hour) },
 		"a term":    func(w *testTracker) { w.SetTerm(2); w.Barrier(2); w.stop(0) },
+		"a moment without the leadership": func(w *testTracker) {
+			w.SetTerm(0)
+			w.SetTerm(1)
+			w.Barrier(1)
+			w.stop(0)
+		},
 	} {
 		w := leadingTracker(t)
 		w.stop(core.TickEvery)
@@ -202,6 +208,9 @@ func TestOldDialsSayNothing(t *testing.T) {
 		w.Dialed(due[0], began, errRefused)
 		if !w.Tracker.sites[due[0].Of].failing.IsZero() {
 			t.Errorf("%s in between, and the dial counts", what)
+		}
+		if w.dials != 0 {
+			t.Errorf("%s in between, and %d dials are under way", what, w.dials)
 		}
 	}
 }

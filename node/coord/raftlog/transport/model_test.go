@@ -152,16 +152,17 @@ func TestPipeByModel(t *testing.T) {
 		}), 1, 40).Draw(rt, "steps")
 		old := rapid.SliceOfN(rapid.Uint64Range(1, 3), 0, 10).Draw(rt, "the follower's former entries")
 		slices.Sort(old)
+		votes := rapid.Bool().Draw(rt, "the follower votes")
 		var wrong []string
-		synctest.Test(t, func(t *testing.T) { wrong = playModel(t, steps, old) })
+		synctest.Test(t, func(t *testing.T) { wrong = playModel(t, steps, old, votes) })
 		for _, w := range wrong {
 			rt.Error(w)
 		}
 	})
 }
 
-func playModel(t *testing.T, steps []modelStep, old []uint64) (wrong []string) {
-	p := newModelPlay(t, old)
+func playModel(t *testing.T, steps []modelStep, old []uint64, votes bool) (wrong []string) {
+	p := newModelPlay(t, old, votes)
 	for _, s := range steps {
 		p.step(s)
 		wrong = append(wrong, p.check()...)

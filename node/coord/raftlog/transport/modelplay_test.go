@@ -22,7 +22,7 @@ type modelPlay struct {
 	stop     chan struct{}
 }
 
-func newModelPlay(t *testing.T, old []uint64) *modelPlay {
+func newModelPlay(t *testing.T, old []uint64, votes bool) *modelPlay {
 	p := &modelPlay{
 		t: t, stop: make(chan struct{}),
 		log: &modelLog{more: make(chan struct{}, 1), terms: []uint64{1, 1, 5}}, follower: &modelFollower{terms: old},
@@ -30,8 +30,13 @@ func newModelPlay(t *testing.T, old []uint64) *modelPlay {
 	p.m = &members{}
 	p.delay.Store(int64(time.Millisecond))
 	p.m.delay = func() time.Duration { return time.Duration(p.delay.Load()) }
+	servers := []raft.Server{{ID: "a"}, {ID: "b"}}
+	if !votes {
+		p.m.quiet = Quiet{For: time.Second, Silence: 2 * time.Second}
+		servers[1].Suffrage = raft.Nonvoter
+	}
 	p.lead = p.m.open(t, "a", 2*time.Second)
-	p.lead.Attach(racing{state: raft.Leader})
+	p.lead.Attach(configured{racing{state: raft.Leader}, servers})
 	p.lead.measured("b", roundTrip)
 	p.startFollower()
 	next := uint64(len(p.log.terms) + 1)

@@ -71,9 +71,11 @@ func TestRaftUnderFaults(t *testing.T) {
 }
 
 func underFaults(t *testing.T, rnd *rand.Rand) {
-	sites := []string{"a", "b", "cc"}
+	sites := []string{"a", "b", "cc", "no-d"}
 	f := newFaults(rnd)
-	m := &members{delay: f.delay, refuse: f.refuses}
+	m := &members{
+		delay: f.delay, refuse: f.refuses, quiet: Quiet{For: 2 * time.Second, Silence: 4 * time.Second},
+	}
 	r := openRafts(t, m, sites...)
 	r.leader()
 	stop := make(chan struct{})

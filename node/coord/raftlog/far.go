@@ -27,7 +27,7 @@ func (ld *leadership) places(others []voterDisk, now time.Time) *places {
 		p.voters = append(p.voters, site)
 		p.absent[site] = !v.ready
 		if trip, ok := p.trips.between(self, site); ok && v.known {
-			p.syncs[site] = max(v.sync-trip, 0) // without the way there
+			p.syncs[site] = max(v.alone-trip, 0) // without the way there
 		}
 	}
 	return p

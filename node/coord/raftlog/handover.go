@@ -51,8 +51,9 @@ type voterDisk struct {
 	// sync is the median time from an append request with entries to its answer,
 	// which a follower gives when it has synced them: at least its sync latency.
 	sync  time.Duration
-	known bool // sync was measured
-	ready bool // it answers, and has what was committed at the look before
+	alone time.Duration // sync without what waited there before
+	known bool          // sync was measured
+	ready bool          // it answers, and has what was committed at the look before
 }
 
 const (
@@ -161,6 +162,7 @@ func (ld *leadership) otherVoters(before uint64, now time.Time) (out []voterDisk
 		match, at := ld.trans.Follower(s.ID)
 		v.ready = before != 0 && match >= before && now.Sub(at) <= ld.t.heartbeat+ld.t.promote
 		v.sync, v.known = ld.trans.Syncs(s.ID, now)
+		v.alone, _ = ld.trans.Alone(s.ID, now) // as often measured
 		out = append(out, v)
 	}
 	return out

@@ -210,12 +210,14 @@ func (p *pipe) write(args *raft.AppendEntriesRequest) error {
 // receive reads the answers until the pipe ends, and has raft's reader end then.
 func (p *pipe) receive() {
 	defer p.hand(pipeEnd{})
+	var before time.Time
 	for f := p.next(); f != nil; f = p.next() {
 		if err := p.read(f.resp); err != nil {
 			p.fail(fmt.Errorf("answer of %s: %w", p.id, err))
 			return
 		}
-		p.t.measure(p.id, f.args, f.resp, f.start)
+		p.t.measure(p.id, f.args, f.resp, f.start, before)
+		before = time.Now()
 		p.t.answered(p.id, p.target, f.args, f.resp, f.round)
 		if !p.settle(f) {
 			return

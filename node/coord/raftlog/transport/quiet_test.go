@@ -139,7 +139,7 @@ func TestQuietMembersAreMeasured(t *testing.T) {
 				tr.answered("n", "n", appendOf(tr, i+1, i+1, i), said, 0)
 			}
 			if !tr.spared("n", &heartbeat, new(raft.AppendEntriesResponse)) {
-				tr.measure("n", &heartbeat, new(raft.AppendEntriesResponse), time.Now().Add(-roundTrip))
+				tr.measure("n", &heartbeat, new(raft.AppendEntriesResponse), time.Now().Add(-roundTrip), time.Time{})
 				measured++
 			}
 			if i == leastTrips && !tr.progressOf("n").way.isFar() {

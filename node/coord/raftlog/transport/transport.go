@@ -93,6 +93,7 @@ type progress struct {
 	match   uint64         // newest entry known to be stored there
 	at      time.Time      // last answer
 	took    latency.Recent // from requests with entries to their answers
+	alone   latency.Recent // took without what others that came before were waited for; see Alone
 	way     way
 	commits commitNews
 	// Of pipes.go: spare is for the next pipe. A former term's pipe may still be ending.
@@ -142,7 +143,7 @@ func (t *Transport) send(id raft.ServerID, target raft.ServerAddress, args *raft
 		t.failed(id, args.Term)
 		return round, err
 	}
-	t.measure(id, args, resp, begin)
+	t.measure(id, args, resp, begin, time.Time{})
 	t.answered(id, target, args, resp, round)
 	return round, nil
 }
@@ -175,9 +176,10 @@ func (t *Transport) failed(id raft.ServerID, term uint64) {
 	}
 }
 
-// measure notes how long a follower took to answer a request with entries, or a heartbeat.
+// measure notes how long a follower took to answer a request with entries, or a heartbeat. before is when the answer
+// came to the one that was sent before by the same pipe; zero = there is none.
 func (t *Transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
-	begin time.Time,
+	begin, before time.Time,
 ) {
 	now := time.Now()
 	t.mu.Lock()
@@ -187,6 +189,11 @@ func (t *Transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, r
 		p.way.add(now, now.Sub(begin))
 	case len(args.Entries) > 0 && resp.Success:
 		p.took.Add(now, now.Sub(begin))
+		// The follower took it up when it had come, and the one before was answered.
+		if trip, ok := p.way.trip(); ok && before.Add(-trip).After(begin) {
+			begin = before.Add(-trip)
+		}
+		p.alone.Add(now, now.Sub(begin))
 	}
 }
 
@@ -197,6 +204,17 @@ func (t *Transport) Syncs(id raft.ServerID, now time.Time) (d time.Duration, ok 
 	defer t.mu.Unlock()
 	if p := t.peers[id]; p != nil {
 		return p.took.Median(now)
+	}
+	return 0, false
+}
+
+// Alone is Syncs without what a request waited for at the follower until those before were answered: the round trip,
+// and the time of its own entries.
+func (t *Transport) Alone(id raft.ServerID, now time.Time) (d time.Duration, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.peers[id]; p != nil {
+		return p.alone.Median(now)
 	}
 	return 0, false
 }

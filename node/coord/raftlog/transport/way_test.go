@@ -104,3 +104,39 @@ func TestHeartbeatsMeasureTheWay(t *testing.T) {
 		close(follower.screened)
 	})
 }
+
+// TestWhatWaitsBeforeIsNoStoring: a follower that stores one request after another has each wait for those before. A
+// leader that was far, and whose own disk nobody waited for, looked quick beside it.
+func TestWhatWaitsBeforeIsNoStoring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &members{}
+		lead, follower, p := piped(t, m)
+		const disk = 10 * time.Millisecond
+		go func() {
+			for rpc := range follower.Consumer() {
+				q, _ := rpc.Command.(*raft.AppendEntriesRequest)
+				<-time.After(disk)
+				rpc.Respond(&raft.AppendEntriesResponse{Term: q.Term, LastLog: lastOf(q), Success: true}, nil)
+			}
+		}()
+		told := drained(p)
+		for i := range uint64(32) {
+			if _, err := p.AppendEntries(appendOf(lead, i+1, i+1, 0), new(raft.AppendEntriesResponse)); err != nil {
+				t.Error(err)
+			}
+		}
+		for p.inFlight() > 0 {
+			<-time.After(roundTrip)
+		}
+		took, _ := lead.Syncs("b", time.Now())
+		alone, ok := lead.Alone("b", time.Now())
+		if !ok || alone != roundTrip+disk || took < roundTrip+10*disk {
+			t.Errorf("%v alone, %v; %v with what waited before", alone, ok, took)
+		}
+		_ = p.Close()
+		<-told
+		m.close(lead)
+		m.close(follower)
+		close(follower.screened)
+	})
+}

@@ -158,11 +158,11 @@ func TestBadDependenciesAreRefused(t *testing.T) {
 	of := a.submitOne("alice", sleepJob)
 	next := a.core.nextJob
 	for after, want := range map[string]string{
-		"a.99":                    "after.0.job: names no job that was accepted before",
-		fmt.Sprintf("a.%d", next): "after.0.job: names no job that was accepted before", // itself
-		"b.1":                     "after.0.job: must be a job of this broker's site a",
-		"#1":                      "after.0.job: names a line, and this request is one job",
-		of.ID.String():            "after.0.job: must be a job of your own",
+		"a.99":                    "after: names no job that was accepted before",
+		fmt.Sprintf("a.%d", next): "after: names no job that was accepted before", // itself
+		"b.1":                     "after: must be a job of this broker's site a",
+		"#1":                      "after: names a line, and this request is one job",
+		of.ID.String():            "after: must be a job of your own",
 	} {
 		got := a.submitOne("bob", afterJob(after))
 		bad, ok := errors.AsType[*jobspec.SpecError](got.Err)

@@ -96,7 +96,8 @@ func (c *Core) waitsFor(req *node.Request, s StateReader) (on []after.Dep, err e
 		name := d.Name()
 		outcome, why := c.resolveOne(req, d, s)
 		if why != "" {
-			return nil, &jobspec.SpecError{Field: "after", Value: strconv.Quote(name), Reason: why} // by its name: they are sorted
+			// By its name, for they are sorted: its place is not that in the request.
+			return nil, &jobspec.SpecError{Field: "after", Value: strconv.Quote(name), Reason: why}
 		}
 		on = append(on, after.Dep{Num: d.Job.Num, When: d.When})
 		done = done && outcome != "" && after.Allows(d.When, outcome)

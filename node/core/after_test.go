@@ -111,6 +111,29 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// TestHeldTimeIsNoWait: at home as in the federation a job's wait is counted from when it may run, also over a restart:
+// the ledger would charge for what it waited for.
+func TestHeldTimeIsNoWait(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	first := a.add(sleepJob)
+	second := a.add(afterJob(first.ID.String()))
+	r.pass(time.Hour)
+	a.endOnly(0)
+	a.boot()
+	r.settle()
+	if id := a.only(); id.Job != second.ID.String() {
+		t.Fatalf("%s runs", id)
+	}
+	r.pass(10 * time.Second)
+	a.finish(a.only(), 0)
+	a.ticks(usageTicks)
+	rows := a.batch().Rows
+	if last := rows[len(rows)-1]; last.Job != second.ID.Num || last.WaitMs > 10_000 {
+		t.Errorf("reported %+v", rows)
+	}
+}
+
 // TestConditions: a failure releases what asked for one, and what waits for any end; the others are cancelled with the
 // reason, and so is what waits for those.
 func TestConditions(t *testing.T) {

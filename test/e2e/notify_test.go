@@ -38,6 +38,7 @@ func TestNoticesOverAKilledOwner(t *testing.T) {
 	fed := start(t, 3, 2, "SSL_CERT_FILE="+authority, "CLOUDSHARE_NOTIFY_TO=localhost:"+port,
 		"CLOUDSHARE_NOTIFY_PRIVATE=true", "CLOUDSHARE_NOTIFY_SECRET=@"+secret)
 	asked, dir := fed.Sites[0], sharedDir(t)
+	awaitVoters(t, asked, 3) // else nobody sees the end while it is dead
 	telling := func(spec testbed.Spec, path string) testbed.Spec {
 		spec.Notify = []testbed.Hook{{URL: fmt.Sprintf("https://localhost:%s/%s", port, path)}}
 		return spec
@@ -63,12 +64,14 @@ func TestNoticesOverAKilledOwner(t *testing.T) {
 	_, err := fed.Sites[1].AwaitJob(within(t), away.ID, "succeeded")
 	must(t, err)
 	must(t, fed.Restart(within(t), asked))
-	want := map[string]string{
-		"/busy": `"succeeded"`, "/away": away.ID + `","state":"succeeded"`, "/vain": vain.ID + `","state":"cancelled"`,
+	want := map[string][2]string{
+		"/busy": {"", "succeeded"}, "/away": {away.ID, "succeeded"}, "/vain": {vain.ID, "cancelled"},
 	}
 	for len(want) > 0 {
 		n := hear()
-		if text, due := want[n.path]; !due || !strings.Contains(n.body, text) || n.path == "/busy" && n != first {
+		end, due := want[n.path]
+		if !due || !strings.Contains(n.body, `"job":"`+end[0]) || !strings.Contains(n.body, `"state":"`+end[1]+`"`) ||
+			n.path == "/busy" && n != first {
 			t.Errorf("told %+v, want one of %v", n, want)
 		}
 		delete(want, n.path)

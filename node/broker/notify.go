@@ -192,14 +192,6 @@ func (b *Broker) Job(ctx context.Context, id command.JobID) (node.Job, error) {
 	return job, err
 }
 
-// DryRun says what would become of a submission, and accepts nothing.
-func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error) {
-	if err := b.notify.book.Admit([]node.Request{req})[0]; err != nil {
-		return node.Why{}, err
-	}
-	return b.Reader.DryRun(ctx, req)
-}
-
 // Rerun makes the job that tries tasks of an earlier one again: those are told of its end who were to be told of that
 // one's, as long as that is known.
 func (b *Broker) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery) (jobspec.Spec, error) {

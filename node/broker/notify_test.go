@@ -169,3 +169,46 @@ func TestCancelledWhileItWaits(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestHeldJobsEndsAreTold: a job that waits for others is told of when it is cancelled, by its user or in vain, though
+// the broker was started again meanwhile, and when it has run.
+func TestHeldJobsEndsAreTold(t *testing.T) {
+	a := startSites(t, 1)[0]
+	l := a.listen(t)
+	first := a.accept(t, sleepJob)
+	<-a.handler.started
+	after := func(when string) node.Answer {
+		return a.accept(t, strings.Replace(l.job(1), "{", `{"after":[{"job":"`+first.ID.String()+`","when":"`+when+`"}],`, 1))
+	}
+	byUser, vain, runs := after("ok"), after("ok"), after("notok")
+	if err := a.Cancel(t.Context(), byUser.ID); err != nil {
+		t.Fatal(err)
+	}
+	l.hears(t, byUser.ID.String()+" cancelled")
+	a.receipt(t, byUser.ID)
+	a.again(t)
+	if err := a.Cancel(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	a.endStopped(t)
+	l.hears(t, vain.ID.String()+" cancelled")
+	a.handler.end(<-a.handler.started, executor.Result{Started: time.Now(), Run: time.Second})
+	l.hears(t, runs.ID.String()+" succeeded")
+	for _, id := range []command.JobID{byUser.ID, vain.ID, runs.ID} {
+		a.receipt(t, id)
+	}
+	if len(l.told) != 0 {
+		t.Errorf("told again: %s", <-l.told)
+	}
+}
+
+// endStopped ends a task that is told to stop.
+func (s *testSite) endStopped(t *testing.T) {
+	t.Helper()
+	select {
+	case id := <-s.handler.stopped:
+		s.handler.end(id, executor.Result{Cause: executor.Stopped})
+	case <-time.After(time.Minute):
+		t.Fatal("nothing was stopped")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -415,5 +416,49 @@ func TestOvertakenResultIsNotKept(t *testing.T) {
 	}
 	if count != 1 {
 		t.Errorf("which tasks its results are of is not kept: %d", count)
+	}
+}
+
+// TestFilesOfHeldJobsStay: while their job waits for others, over a restart, and when it has begun; they go when it has
+// ended, or was cancelled while it waited.
+func TestFilesOfHeldJobsStay(t *testing.T) {
+	s := startSitesWithFiles(t, 1)[0]
+	first := s.accept(t, sleepJob)
+	<-s.handler.started
+	after := func(content string) (files.Blob, node.Answer) {
+		in := s.put(t, content)
+		return in, s.accept(t, strings.Replace(inputJob(in), "{", `{"after":[{"job":"`+first.ID.String()+`","when":"any"}],`, 1))
+	}
+	runs, job := after("input")
+	never, other := after("another")
+	s.again(t)
+	<-s.owned.loaded
+	stays := func(id command.JobID, b files.Blob) bool {
+		if err := s.owned.sweep(); err != nil {
+			t.Fatal(err)
+		}
+		_, yes := s.owned.inputs.Names(id.Num, b.Hash)
+		return yes
+	}
+	if !stays(job.ID, runs) || !stays(other.ID, never) {
+		t.Fatal("the input of a held job may go")
+	}
+	if err := s.Cancel(t.Context(), other.ID); err != nil {
+		t.Fatal(err)
+	}
+	for stays(other.ID, never) {
+		runtime.Gosched()
+	}
+	if err := s.Cancel(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.endStopped(t)
+	id := <-s.handler.started
+	if !stays(job.ID, runs) {
+		t.Error("the input of a job that was held and runs may go")
+	}
+	s.handler.end(id, executor.Result{Started: time.Now(), Run: time.Second})
+	for stays(job.ID, runs) {
+		runtime.Gosched()
 	}
 }

@@ -3,10 +3,12 @@ package broker
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
@@ -103,6 +105,50 @@ func TestDryRunAcceptsNothing(t *testing.T) {
 	}
 	if j, err := a.Jobs(t.Context(), node.JobQuery{Limit: 10}); err != nil || len(j.Items) != 1 {
 		t.Fatalf("%d jobs %v", len(j.Items), err)
+	}
+}
+
+// TestDryRunOfJobsThatWait: it says what a job would wait for, or that it would be cancelled, and refuses what a
+// submission would.
+func TestDryRunOfJobsThatWait(t *testing.T) {
+	a := startSites(t, 1)[0]
+	first := a.accept(t, sleepJob)
+	running := <-a.handler.started
+	ask := func(after string) (node.Why, error) {
+		spec, err := jobspec.ParseSpec([]byte(`{"command":["x"],"count":2,"after":[` + after + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.DryRun(t.Context(), node.Request{Spec: spec})
+	}
+	w, err := ask(`{"job":"site-1.1"}`)
+	if want := "waits for " + first.ID.String() + " to succeed"; err != nil || w.State != "queued" || w.Waiting != 2 ||
+		w.Summary != want || w.Estimate.Unknown == "" {
+		t.Errorf("%+v, %v", w, err)
+	}
+	for after, want := range map[string]string{
+		`{"job":"site-1.77"}`: "names no job that was accepted", `{"job":"#1"}`: "names a line",
+		`{"job":"site-2.1"}`: "must be a job of this broker's site",
+	} {
+		if _, err := ask(after); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", after, err, want)
+		}
+	}
+	a.handler.end(running, executor.Result{Started: time.Now(), Run: time.Second, ExitCode: 1})
+	for w.State != "cancelled" {
+		if w, err = ask(`{"job":"site-1.1"}`); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	if want := "cancelled at once: it waited in vain for site-1.1"; !strings.Contains(w.Summary, want) || w.Waiting != 0 {
+		t.Errorf("%+v, want %s", w, want)
+	}
+	if w, err = ask(`{"job":"site-1.1","when":"any"}`); err != nil || strings.Contains(w.Summary, "waits for site-1.1") {
+		t.Errorf("%+v, %v", w, err)
+	}
+	if next := a.accept(t, sleepJob); next.ID.Num != 2 {
+		t.Errorf("the questions used numbers: %v", next.ID)
 	}
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,6 +33,15 @@ const (
 type JobsEndedEvent struct{ Nums []uint64 }
 
 func (JobsEndedEvent) isEvent() {}
+
+// ForeseeEvent asks what the job of a request would wait for, were it submitted now. Reply is called in the turn: words
+// say what for, "" = nothing, or in vain that it would be cancelled at once, with why; errors are a submission's.
+type ForeseeEvent struct {
+	Req   node.Request
+	Reply func(words string, vain bool, err error)
+}
+
+func (ForeseeEvent) isEvent() {}
 
 // handleJobsEnded looks at once at what is waited for.
 func (c *Core) handleJobsEnded(ev JobsEndedEvent, s StateReader, fx *Effects) {
@@ -86,7 +96,8 @@ func (c *Core) waitsFor(req *node.Request, s StateReader) (on []after.Dep, err e
 		name := d.Name()
 		outcome, why := c.resolveOne(req, d, s)
 		if why != "" {
-			return nil, &jobspec.SpecError{Field: fmt.Sprintf("after.%d.job", i), Value: strconv.Quote(name), Reason: why}
+			// By its name, for they are sorted: its place is not that in the request.
+			return nil, &jobspec.SpecError{Field: "after", Value: strconv.Quote(name), Reason: why}
 		}
 		on = append(on, after.Dep{Num: d.Job.Num, When: d.When})
 		done = done && outcome != "" && after.Allows(d.When, outcome)
@@ -137,6 +148,19 @@ func (c *Core) resolveLine(req *node.Request, d *jobspec.Dependency) (why string
 	}
 	d.Job = command.JobID{Site: c.site, Num: num}
 	return ""
+}
+
+// foresee answers what a request's job would wait for, and takes nothing.
+func (c *Core) foresee(ev ForeseeEvent, s StateReader) {
+	on, err := c.waitsFor(&ev.Req, s)
+	if err != nil || len(on) == 0 {
+		ev.Reply("", false, err)
+		return
+	}
+	words, vain := c.after.Foresee(on, func(num uint64) string {
+		return cmp.Or(c.after.Outcome(num), c.outcomeOf(num, s))
+	})
+	ev.Reply(words, vain, nil)
 }
 
 // hold has a job wait for others, and answers its request.

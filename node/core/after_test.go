@@ -111,6 +111,29 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// TestHeldTimeIsNoWait: at home as in the federation a job's wait is counted from when it may run, also over a restart:
+// the ledger would charge for what it waited for.
+func TestHeldTimeIsNoWait(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	first := a.add(sleepJob)
+	second := a.add(afterJob(first.ID.String()))
+	r.pass(time.Hour)
+	a.endOnly(0)
+	a.boot()
+	r.settle()
+	if id := a.only(); id.Job != second.ID.String() {
+		t.Fatalf("%s runs", id)
+	}
+	r.pass(10 * time.Second)
+	a.finish(a.only(), 0)
+	a.ticks(usageTicks)
+	rows := a.batch().Rows
+	if last := rows[len(rows)-1]; last.Job != second.ID.Num || last.WaitMs > 10_000 {
+		t.Errorf("reported %+v", rows)
+	}
+}
+
 // TestConditions: a failure releases what asked for one, and what waits for any end; the others are cancelled with the
 // reason, and so is what waits for those.
 func TestConditions(t *testing.T) {
@@ -158,11 +181,11 @@ func TestBadDependenciesAreRefused(t *testing.T) {
 	of := a.submitOne("alice", sleepJob)
 	next := a.core.nextJob
 	for after, want := range map[string]string{
-		"a.99":                    "after.0.job: names no job that was accepted before",
-		fmt.Sprintf("a.%d", next): "after.0.job: names no job that was accepted before", // itself
-		"b.1":                     "after.0.job: must be a job of this broker's site a",
-		"#1":                      "after.0.job: names a line, and this request is one job",
-		of.ID.String():            "after.0.job: must be a job of your own",
+		"a.99":                    "after: names no job that was accepted before",
+		fmt.Sprintf("a.%d", next): "after: names no job that was accepted before", // itself
+		"b.1":                     "after: must be a job of this broker's site a",
+		"#1":                      "after: names a line, and this request is one job",
+		of.ID.String():            "after: must be a job of your own",
 	} {
 		got := a.submitOne("bob", afterJob(after))
 		bad, ok := errors.AsType[*jobspec.SpecError](got.Err)

@@ -180,6 +180,8 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 	case StateEvent: // settle reconciles
 	case JobsEndedEvent:
 		c.handleJobsEnded(ev, s, fx)
+	case ForeseeEvent:
+		c.foresee(ev, s)
 	case CapacityEvent:
 		c.Capacity(ev)
 	case AcceptedEvent:

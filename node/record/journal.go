@@ -32,7 +32,7 @@ type Bucket = journal.Bucket
 // Buckets of the journal, by their place in bucketNames.
 const (
 	BucketMeta       journal.Bucket = iota // fixed names → values
-	BucketHome                             // job number → command.JobSpec, own jobs run outside the log
+	BucketHome                             // job number → command.JobSpec and since when it may run, at home
 	BucketTasks                            // job number, task → homeTask; without one it waits for its first attempt
 	BucketPublishing                       // first job number → encoded command.Command with a Submit
 	BucketAttempts                         // attempt's name → attemptRecord

@@ -27,6 +27,12 @@ type Spec struct {
 	Inputs    []Input           `json:"inputs,omitempty"`
 	Outputs   *Outputs          `json:"outputs,omitempty"`
 	After     []After           `json:"after,omitempty"`
+	Notify    []Hook            `json:"notify,omitempty"`
+}
+
+// Hook is a URL that is told of a job's end.
+type Hook struct {
+	URL string `json:"url"`
 }
 
 // After is a job that another one waits for.

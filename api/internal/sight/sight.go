@@ -85,6 +85,8 @@ func (j *Rule) BeginSubmit(ctx context.Context, reqs []node.Request) func() []no
 
 // DryRun implements source.Submissions.
 func (j *Rule) DryRun(ctx context.Context, req node.Request) (node.Why, error) {
+	asker := node.AskerOf(ctx)
+	req.User, req.Operator = asker.User, asker.Operator
 	return j.broker.DryRun(ctx, req)
 }
 

@@ -81,6 +81,23 @@ func TestOldEndsAreForgotten(t *testing.T) {
 	}
 }
 
+// TestEndedJobsAreAwaitedByNobody: what has waited for a job that ended counts no more, though it waits for others.
+func TestEndedJobsAreAwaitedByNobody(t *testing.T) {
+	now, fx := turn.Clock{Wall: time.Unix(1, 0)}, &turn.Effects{}
+	b := NewBook("a", &now)
+	b.Hold(specOf(3), []Dep{{Num: 1}, {Num: 2}}, "", pending, fx)
+	if first, all := b.Waiting(1, 10); all != 1 || len(first) != 1 {
+		t.Errorf("%v of %d wait for job 1", first, all)
+	}
+	b.Saw(1, "succeeded", fx)
+	if first, all := b.Waiting(1, 10); all != 0 || len(first) != 0 {
+		t.Errorf("job 1 has ended: %v of %d wait for it", first, all)
+	}
+	if _, all := b.Waiting(2, 10); all != 1 {
+		t.Errorf("%d wait for job 2", all)
+	}
+}
+
 // TestRoomForHeldJobs: one user's held jobs leave half of the room to others.
 func TestRoomForHeldJobs(t *testing.T) {
 	now := turn.Clock{}

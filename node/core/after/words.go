@@ -22,11 +22,23 @@ func (b *Book) WaitsFor(j *Job) string {
 	if !j.Held() {
 		return j.Reason
 	}
+	switch words := b.waitsFor(j.On, b.Outcome); {
+	case words != "":
+		return words
+	case j.left < 0:
+		return "waits in vain: it is about to be cancelled"
+	default:
+		return "waits for nothing any more: it is about to be released"
+	}
+}
+
+// waitsFor says which jobs of a list have no outcome yet, "" = all have one.
+func (b *Book) waitsFor(on []Dep, outcomeOf func(num uint64) string) string {
 	var parts []string
 	more := 0
-	for _, d := range j.On {
+	for _, d := range on {
 		switch {
-		case b.targets[d.Num].outcome != "":
+		case outcomeOf(d.Num) != "":
 		case len(parts) == maxNamed:
 			more++
 		default:
@@ -34,14 +46,23 @@ func (b *Book) WaitsFor(j *Job) string {
 		}
 	}
 	switch {
-	case len(parts) == 0 && j.left < 0:
-		return "waits in vain: it is about to be cancelled"
 	case len(parts) == 0:
-		return "waits for nothing any more: it is about to be released"
+		return ""
 	case more > 0:
 		return fmt.Sprintf("waits for %s and %d more", strings.Join(parts, ", "), more)
 	}
 	return "waits for " + strings.Join(parts, ", ")
+}
+
+// Foresee says what would become of a job that waits for others, were it held now: what it would wait for, or in vain
+// that it would be cancelled at once, with why. outcomeOf says how each of them has ended, "" = it has not.
+func (b *Book) Foresee(on []Dep, outcomeOf func(num uint64) string) (words string, vain bool) {
+	for _, d := range on {
+		if outcome := outcomeOf(d.Num); outcome != "" && !Allows(d.When, outcome) {
+			return b.vainReason(d, outcome), true
+		}
+	}
+	return b.waitsFor(on, outcomeOf), false
 }
 
 // InVain says why a held job can no longer be released; "" if it can.
@@ -82,10 +103,11 @@ func (b *Book) On(j *Job) []node.Dependency {
 	return out
 }
 
-// Waiting returns the first most of the jobs that wait for one, and how many do.
+// Waiting returns the first most of the jobs that wait for one, and how many do: none for one that has ended, which
+// they have waited for.
 func (b *Book) Waiting(num uint64, most int) (first []command.JobID, all int) {
 	t := b.targets[num]
-	if t == nil {
+	if t == nil || t.outcome != "" {
 		return nil, 0
 	}
 	for _, waiter := range t.waiting {

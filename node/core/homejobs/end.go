@@ -89,7 +89,7 @@ func (b *Book) report(num uint64, a *attempts.Attempt, r executor.Result, fx *tu
 	row := usage.Row{
 		Job: num, Task: job.index(a.ID.Task), Need: command.Resources(a.Need),
 		EndedMs: r.Started.Add(r.Run).UnixMilli(), RunMs: r.Run.Milliseconds(),
-		WaitMs: turn.Span(r.Started.UnixMilli() - job.Spec.CreatedMs),
+		WaitMs: turn.Span(r.Started.UnixMilli() - job.queuedMs),
 	}
 	job.Tasks[a.ID.Task].runMs = row.RunMs
 	b.usage.Add(row, fx)

@@ -39,6 +39,8 @@ type Task struct {
 type Job struct {
 	Spec  command.JobSpec // never changes
 	Tasks []Task
+	// queuedMs is since when it may run, in unix milliseconds: a job that waited for others was submitted before.
+	queuedMs int64
 	// counts of Tasks by state. Invariant: right after changed.
 	counts fsm.Counts
 	// summary of Tasks, if summed.

@@ -1,6 +1,7 @@
 package homejobs
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -13,14 +14,28 @@ import (
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
+// jobRecord is what the journal holds of a job.
+type jobRecord struct {
+	command.JobSpec
+	QueuedMs int64 `json:"queued_ms,omitempty"` // 0 = since it was submitted
+}
+
+func recordOf(j *Job) jobRecord {
+	r := jobRecord{JobSpec: j.Spec, QueuedMs: j.queuedMs}
+	if r.QueuedMs == r.CreatedMs {
+		r.QueuedMs = 0
+	}
+	return r
+}
+
 // Recover reads the jobs and tasks of an earlier life.
 func (b *Book) Recover(j record.Reader) error {
 	err := j.Each(record.BucketHome, func(k, v []byte) error {
-		job := &Job{}
-		if err := json.Unmarshal(v, &job.Spec); err != nil {
+		var r jobRecord
+		if err := json.Unmarshal(v, &r); err != nil {
 			return fmt.Errorf("home job %d: %w", record.DecodeNumber(k), err)
 		}
-		job.Tasks = make([]Task, job.Spec.Count)
+		job := &Job{Spec: r.JobSpec, Tasks: make([]Task, r.Count), queuedMs: cmp.Or(r.QueuedMs, r.CreatedMs)}
 		b.add(record.DecodeNumber(k), job)
 		return nil
 	})

@@ -13,8 +13,9 @@ import (
 
 // keep takes a job as a home job; its tasks wait.
 func (b *Book) keep(js command.JobSpec, fx *turn.Effects) {
-	b.add(js.Num, &Job{Spec: js, Tasks: make([]Task, js.Count)})
-	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketHome, record.Number(js.Num), &b.jobs[js.Num].Spec))
+	job := &Job{Spec: js, Tasks: make([]Task, js.Count), queuedMs: b.now.Wall.UnixMilli()}
+	b.add(js.Num, job)
+	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketHome, record.Number(js.Num), recordOf(job)))
 	b.emitJobEvent(fsm.EventJobSubmitted, js.Num)
 }
 

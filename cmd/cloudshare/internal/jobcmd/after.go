@@ -47,8 +47,11 @@ func showAwaited(w io.Writer, by *wire.AwaitedBy) {
 	}
 	const most = 10
 	text := strings.Join(by.Jobs[:min(len(by.Jobs), most)], ", ")
-	if more := by.Count - min(len(by.Jobs), most); more > 0 {
-		text += " and " + cli.Plural(int64(more), "other")
+	switch more := int64(by.Count - min(len(by.Jobs), most)); {
+	case text == "": // none of them is the asker's
+		text = cli.Plural(more, "job")
+	case more > 0:
+		text += " and " + cli.Plural(more, "other")
 	}
 	cli.Row(w, "awaited by", text)
 }

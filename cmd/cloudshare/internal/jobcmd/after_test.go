@@ -25,3 +25,12 @@ func TestAfterFlag(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestAwaitedByOthersJobs: those of other users are counted, and nothing is listed beside them.
+func TestAwaitedByOthersJobs(t *testing.T) {
+	var text strings.Builder
+	showAwaited(&text, &wire.AwaitedBy{Count: 2})
+	if got := strings.Join(strings.Fields(text.String()), " "); got != "awaited by 2 jobs" {
+		t.Errorf("%q", got)
+	}
+}

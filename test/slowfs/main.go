@@ -72,7 +72,11 @@ func mount(d delay, folder, at string) (*fuse.Server, error) {
 	valid := time.Second // nobody else changes the folder
 	server, err := fs.Mount(at, root.RootNode, &fs.Options{
 		AttrTimeout: &valid, EntryTimeout: &valid,
-		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "slowfs", Name: "slowfs"},
+		MountOptions: fuse.MountOptions{
+			DirectMountStrict: true, FsName: "slowfs", Name: "slowfs",
+			// Sandboxes of a run have another user, who gets as far as modes let it.
+			AllowOther: true, Options: []string{"default_permissions"},
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mount %s: %w: it takes root and /dev/fuse", at, err)

@@ -11,9 +11,12 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
+// Placement is how far the voters are from each other.
+type Placement = coord.Placement
+
 // LeaderWords says why the leader is where it is: how far it is from a majority of the voters, who leads in turn with
 // it, and what the others would have. "" if that is not known here.
-func LeaderWords(leader string, p coord.Placement) string {
+func LeaderWords(leader string, p Placement) string {
 	own, known := p.Majorities[leader]
 	if !known {
 		return ""

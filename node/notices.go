@@ -9,7 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
-// ErrNoticeRefused: a job names a URL that this broker sends no notices to.
+// ErrNoticeRefused says that a job names a URL that this broker sends no notices to.
 var ErrNoticeRefused = errors.New("no notice is sent there") // 422
 
 // Notices are what is to be sent of one job's end, and what became of it: the record of the owner's broker.

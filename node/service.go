@@ -8,7 +8,6 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
-	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -227,7 +226,7 @@ type Status struct {
 	// LogTimeAhead is how far the log's time, which leaders stamp, has run ahead of this machine's clock.
 	LogTimeAhead time.Duration
 	Outputs      executor.OutputStats // of ended attempts, that this site keeps
-	Placement    coord.Placement      // how far the voters are from each other
+	Placement    Placement            // how far the voters are from each other
 }
 
 // HandlerStatus is one handler's line for people. Trouble says which of its machines

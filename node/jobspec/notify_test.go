@@ -17,7 +17,7 @@ func TestNotify(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(s.Notify, want) {
 		t.Fatalf("%+v, %v", s.Notify, err)
 	}
-	if texts := string(s.appendSealed(s.appendPublic(nil))); strings.Contains(texts, "example") {
+	if texts := string(s.appendSealed(s.publicText())); strings.Contains(texts, "example") {
 		t.Errorf("a payload would say %s", texts)
 	}
 	bare := s

@@ -90,7 +90,7 @@ type Opener interface {
 // JobSpec returns the job as the state machine sees it, under its owner's number. createdMs is the
 // time in unix milliseconds, for people to read.
 func (s Spec) JobSpec(owner string, num uint64, createdMs int64, by Sealer) command.JobSpec {
-	return s.jobSpec(owner, num, createdMs, by.Seal(s.appendPublic(nil), s.appendSealed(nil)))
+	return s.jobSpec(owner, num, createdMs, by.Seal(s.publicText(), s.appendSealed(nil)))
 }
 
 func (s Spec) jobSpec(owner string, num uint64, createdMs int64, payload []byte) command.JobSpec {
@@ -130,7 +130,7 @@ func (s Spec) Meaning() [32]byte {
 	for i := range s.Inputs {
 		s.Inputs[i].Blob.Size = UnknownSize
 	}
-	submit := command.Submit{Jobs: []command.JobSpec{s.jobSpec("", 0, 0, s.appendSealed(s.appendPublic(nil)))}}
+	submit := command.Submit{Jobs: []command.JobSpec{s.jobSpec("", 0, 0, s.appendSealed(s.publicText()))}}
 	return s.meaningOf(sha256.Sum256(command.Append(nil, command.Command{Body: &submit})))
 }
 
@@ -268,9 +268,9 @@ func (w *textWriter) field(name string) {
 
 func (w *textWriter) end() []byte { return append(w.b, '}') }
 
-// appendPublic writes what the state machine never reads, and every member may.
-func (s Spec) appendPublic(b []byte) []byte {
-	w := beginText(b)
+// publicText returns what the state machine never reads, and every member may.
+func (s Spec) publicText() []byte {
+	w := beginText(nil)
 	if s.Indices.Len() > 0 {
 		w.field("indices")
 		w.b = appendString(w.b, s.Indices.String())

@@ -153,7 +153,7 @@ const (
 
 // CheckSize refuses a spec whose payload, or files, would be too large; the error is a *SpecError.
 func (s Spec) CheckSize() error {
-	if n := len(s.appendSealed(s.appendPublic(nil))); n > maxTexts {
+	if n := len(s.appendSealed(s.publicText())); n > maxTexts {
 		return &SpecError{Field: "body", Reason: fmt.Sprintf("command, env, labels, indices, image, name, inputs, "+
 			"outputs and after take %d bytes together; at most %d: put large data into a file", n, maxTexts)}
 	}

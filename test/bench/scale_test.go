@@ -79,7 +79,8 @@ func TestPacketsCountForTheirListener(t *testing.T) {
 		packet(tcp, 40000, 20004),
 		packet(udp, 20002, 20005), packet(tcp, 40000, 20002), // gossip, once each
 		packet(tcp, 40000, 20003), packet(tcp, 40000, 20006), // an API, nobody's
-		packet(other, 0, 0), packet(tcp, 40000, 20001)[:22], {},
+		packet(other, 0, 0), packet(tcp, 40000, 20001)[:22],
+		{},
 	} {
 		l.count(p, 100)
 	}

@@ -19,7 +19,6 @@ func (s step) grow(ctx context.Context) error {
 	if more <= 0 {
 		return nil
 	}
-	began := time.Now()
 	ways, err := s.invite(ctx, 1)
 	if err != nil {
 		return err
@@ -32,7 +31,7 @@ func (s step) grow(ctx context.Context) error {
 	if more == 1 {
 		return nil
 	}
-	began = time.Now()
+	began := time.Now()
 	if ways, err = s.invite(ctx, more-1); err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ func (s step) rest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.memory(lead, others); err != nil {
+	if err = s.memory(lead, others); err != nil {
 		return err
 	}
 	was, err := s.spent(ctx, append([]*testbed.Site{lead}, s.Sites...))

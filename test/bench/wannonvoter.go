@@ -21,8 +21,8 @@ func measureFarNonVoter(ctx context.Context, env environment, t *table) error {
 		return errors.Join(fmt.Errorf("one more site: %w", err), env.far.close())
 	}
 	var layouts []layout
-	for _, rtt := range pick(env, []time.Duration{20, 100, 200}, []time.Duration{20}) {
-		layouts = append(layouts, evenLayout(farCount(env)+1, rtt*time.Millisecond))
+	for _, rtt := range pick(env, []int{20, 100, 200}, []int{20}) {
+		layouts = append(layouts, evenLayout(farCount(env)+1, time.Duration(rtt)*time.Millisecond))
 	}
 	return eachScene(ctx, env, t, layouts, func(ctx context.Context, sc *scene) error { return sc.nonVoter(ctx) })
 }

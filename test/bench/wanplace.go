@@ -105,10 +105,11 @@ func whyThere(ctx context.Context, leader *testbed.Site) string {
 }
 
 // awaitNearLeader waits until a leader is known whose majority is nearer than half as far as the one that led.
-func (sc *scene) awaitNearLeader(ctx context.Context) (next *testbed.Site, err error) {
+func (sc *scene) awaitNearLeader(ctx context.Context) (*testbed.Site, error) {
+	var next *testbed.Site
 	ctx, cancel := context.WithTimeout(ctx, placeWithin)
 	defer cancel()
-	err = testbed.Await(ctx, "a leader that is near", func() error {
+	err := testbed.Await(ctx, "a leader that is near", func() error {
 		now, _, err := leadAndOthers(ctx, &sc.Federation)
 		if err == nil && 2*sc.paths.commit(sc.number(now)) > sc.paths.commit(sc.number(sc.leader)) {
 			err = fmt.Errorf("%s leads: %s", now.Name, whyThere(ctx, now))

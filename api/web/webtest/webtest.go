@@ -17,7 +17,6 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -321,7 +320,7 @@ func (b *Broker) Status(bool) node.Status {
 	return node.Status{
 		Site: site(0), Lead: site(1), Term: 4, Index: 1000, Version: "test",
 		Estimates: node.Calibration{Starts: 1000, Held: 908, Open: 31},
-		Placement: coord.Placement{
+		Placement: node.Placement{
 			Majorities: map[string]time.Duration{
 				site(0): 9 * time.Millisecond, site(1): 9 * time.Millisecond, site(2): 80 * time.Millisecond,
 			},

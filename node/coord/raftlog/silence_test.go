@@ -37,8 +37,8 @@ func TestLooksDeposeNoLeader(t *testing.T) {
 // A follower that is not fit keeps its longer patience, and one that leads has none.
 func TestSilencePatience(t *testing.T) {
 	c := newCluster(t)
-	lead := c.open(t, "a")
-	if lead = c.leader(t); lead.silenceLeft(time.Nanosecond) == 0 {
+	c.open(t, "a")
+	if lead := c.leader(t); lead.silenceLeft(time.Nanosecond) == 0 {
 		t.Error("a leader waits for its own heartbeat")
 	}
 	follower := c.open(t, "b")

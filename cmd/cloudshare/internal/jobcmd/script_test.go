@@ -39,8 +39,8 @@ echo "$@"
 	for _, in := range job.Inputs {
 		inputs = append(inputs, fmt.Sprintf("%s %d %t", in.Path, in.From, in.Executable))
 	}
-	if got := strings.Join(inputs, ", "); got != "data/in.csv 0 false, x.csv 2 false, run.sh 0 true" {
-		t.Errorf("inputs %s", got)
+	if all := strings.Join(inputs, ", "); all != "data/in.csv 0 false, x.csv 2 false, run.sh 0 true" {
+		t.Errorf("inputs %s", all)
 	}
 	code, _, errs = runCLI(t, "", "submit", "--addr", addr, "--cpu", "1", "--label", "x=y", "--only", "lab-3",
 		"--network=false", "--input", "jobs/in.csv", "--notify", "https://hooks.example.org/y", "--gpu", "2", "jobs/run.sh")

@@ -140,8 +140,10 @@ type modelStep struct {
 	n    int
 }
 
-var modelSteps = []string{"append", "append", "append", "commit", "commit", "bad disk", "cut", "compact", "delay", "restart",
-	"near", "far", "wait"}
+var modelSteps = []string{
+	"append", "append", "append", "commit", "commit", "bad disk", "cut", "compact", "delay", "restart",
+	"near", "far", "wait",
+}
 
 // TestPipeByModel: whatever is lost, late, refused or skipped by a snapshot, the leader takes no entry for stored that
 // the follower has not said it has, the follower commits what the leader has, and in the end it has all.

@@ -16,6 +16,10 @@ import (
 // machines of the federation for each.
 const maxElsewhere = 8
 
+// longest bounds how long an assignment waits here ahead, as a multiple of how long machines idle, even while others
+// before it begin.
+const longest = 16
+
 // mayHold reports whether an assignment for which its machine has no room waits for it here: the state assigns ahead,
 // and that is no more than it may.
 func (c *Core) mayHold(id executor.ID, as *fsm.Assignment, class trouble.DeclineClass) bool {
@@ -58,7 +62,7 @@ func (c *Core) returnAhead(s StateReader) {
 			switch {
 			case draining && h.Ref.Job.Site != c.site:
 				closed = c.takeBack(closed, h)
-			case waits > 4*idle:
+			case c.ahead.Stands(machine, h) > 4*idle || waits > longest*idle:
 				late = c.takeBack(late, h)
 			case waits > idle && looks < maxElsewhere:
 				if looks++; s.CouldBegin(c.site, h.Ref) {

@@ -126,7 +126,7 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 	if err == nil && !c.mayBegin(&rec, &st, as, s) {
 		return
 	}
-	c.ahead.Drop(id)
+	c.ahead.Begin(id)
 	if _, end := c.attempts.Start(rec, st, err, fx); end != nil {
 		c.handleEnded(id, *end, fx)
 	}

@@ -30,11 +30,16 @@ type Book struct {
 	queues map[string][]Held
 	// at says in which of the queues an assignment is.
 	at map[executor.ID]string
+	// moved is when the last one of a queue began, by machine: CLOCK_BOOTTIME.
+	moved map[string]int64
 }
 
 // NewBook returns a book without assignments; now is the moment of the turn.
 func NewBook(out *turn.Outbox, now *turn.Clock) Book {
-	return Book{Idle: Idle{out: out, now: now}, now: now, queues: map[string][]Held{}, at: map[executor.ID]string{}}
+	return Book{
+		Idle: Idle{out: out, now: now}, now: now, queues: map[string][]Held{}, at: map[executor.ID]string{},
+		moved: map[string]int64{},
+	}
 }
 
 // Hold has an assignment wait behind all others of its machine, unless it does already.
@@ -85,7 +90,21 @@ func (b *Book) Drop(id executor.ID) {
 	q = slices.Delete(q, find(q, id), find(q, id)+1)
 	if b.queues[machine] = q; len(q) == 0 {
 		delete(b.queues, machine)
+		delete(b.moved, machine)
 	}
+}
+
+// Begin drops an assignment that begins now, if it was held.
+func (b *Book) Begin(id executor.ID) {
+	if machine, held := b.at[id]; held {
+		b.moved[machine] = b.now.Boot
+		b.Drop(id)
+	}
+}
+
+// Stands returns for how long nothing of a machine's queue has begun while an assignment in it waited, in nanoseconds.
+func (b *Book) Stands(machine string, h Held) int64 {
+	return b.now.Boot - max(h.Boot, b.moved[machine])
 }
 
 func find(q []Held, id executor.ID) int {
@@ -108,5 +127,6 @@ func (b *Book) Machines() []string { return slices.Sorted(maps.Keys(b.queues)) }
 func (b *Book) Clear() {
 	clear(b.queues)
 	clear(b.at)
+	clear(b.moved)
 	b.forget()
 }

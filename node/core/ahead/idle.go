@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// samples are how many measurements count. The least of them is what travelling takes: the rest of the others is load,
-	// which tasks ahead would add to.
-	samples = 32
+	// samples are how many measurements count, one at a time. The least of them is what travelling takes, and the rest
+	// of the others is load.
+	samples = 8
 	// enough of them make a judgement.
 	enough = 4
 	// far is from which time on, in milliseconds, a site asks for tasks ahead: two round trips of 15 ms. In one machine
@@ -30,9 +30,9 @@ type Idle struct {
 	// took are the last measurements, in milliseconds, next is the place of the next one.
 	took []int64
 	next int
-	// seq is the command that is being measured since boot, 0 = none.
-	seq  uint64
-	boot int64
+	// seq is the command that is being measured since boot, 0 = none; last is the newest one that was handed over.
+	seq, last uint64
+	boot      int64
 	// told is what the state was told last, inflight that this is being ordered.
 	told     int64
 	inflight bool
@@ -40,9 +40,11 @@ type Idle struct {
 
 // Sent begins a measurement, if none is under way, with the last command that was handed to the log.
 func (i *Idle) Sent() {
-	if seq := i.out.Seq(); i.seq == 0 && seq > 0 && i.out.Len() > 0 {
+	seq := i.out.Seq()
+	if i.seq == 0 && seq > i.last {
 		i.seq, i.boot = seq, i.now.Boot
 	}
+	i.last = seq
 }
 
 // Heard ends the measurement, if the command that it is of is among those whose results are known.
@@ -96,4 +98,4 @@ func (i *Idle) Tell(version uint32) {
 }
 
 // forget has the state told again: a registration has reset it.
-func (i *Idle) forget() { i.told, i.inflight, i.seq = 0, false, 0 }
+func (i *Idle) forget() { i.told, i.inflight, i.seq, i.last = 0, false, 0, 0 }

@@ -155,7 +155,7 @@ func TestHandBack(t *testing.T) {
 	}
 }
 
-// TestNothingAhead: of a site that is suspected, has registered anew, offers no such machine, or under a policy whose
+// TestNothingAhead: of a site that is suspected, has registered again, offers no such machine, or under a policy whose
 // ranks count assignments as starts.
 func TestNothingAhead(t *testing.T) {
 	for name, before := range map[string]func(w *world){
@@ -218,7 +218,8 @@ func TestAheadNeedsItsVersion(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	before := w.s.Hash()
 	for _, b := range []command.Body{&command.Ahead{IdleMs: 1}, &command.HandBack{}} {
-		if r := w.apply(command.Command{ID: command.ID{Site: "a", Incarnation: 1, Seq: 1}, Body: b})[0]; r.Code == command.OK {
+		c := command.Command{ID: command.ID{Site: "a", Incarnation: 1, Seq: 1}, Body: b}
+		if r := w.apply(c)[0]; r.Code == command.OK {
 			t.Errorf("%T: %v", b, r.Code)
 		}
 	}

@@ -298,7 +298,8 @@ func (s *State) assignAheadNaively(earned []oracleEarning) {
 			}
 			earned[i].tasks = 0
 			for _, m := range s.machinesInOrder() {
-				if m.site.name != e.site || m.name != e.machine || m.held != 0 || m.slots > 0 && m.tasks >= int64(1+e.tasks)*m.slots {
+				if m.site.name != e.site || m.name != e.machine || m.held != 0 ||
+					m.slots > 0 && m.tasks >= int64(1+e.tasks)*m.slots {
 					continue
 				}
 				layers := m.exposed

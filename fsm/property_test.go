@@ -919,7 +919,8 @@ func (m *model) newAttempts(t *rapid.T) {
 		if o, used := a.machine.exposed, a.machine.used; used.MilliCPU > times*o.MilliCPU || used.GPU > times*o.GPU {
 			t.Fatalf("machine %s is overcommitted: %+v of %d times %+v", a.machine.name, used, times, o)
 		}
-		if a.machine.slots > 0 && a.machine.tasks > times*a.machine.slots || !oracleSelects(a.machine, j.class.Selectors) {
+		if a.machine.slots > 0 && a.machine.tasks > times*a.machine.slots ||
+			!oracleSelects(a.machine, j.class.Selectors) {
 			t.Fatalf(
 				"job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.Selectors,
 				a.machine.name, a.machine.labels.text(), a.machine.tasks, a.machine.slots,

@@ -123,7 +123,7 @@ func (b *Book) Keep(assigned map[executor.ID]bool) {
 // Machines returns the machines for which something waits, by name.
 func (b *Book) Machines() []string { return slices.Sorted(maps.Keys(b.queues)) }
 
-// Clear forgets everything: the site is registered anew, and is assigned what it does not name.
+// Clear forgets everything: the site is registered again, and is assigned what it does not name.
 func (b *Book) Clear() {
 	clear(b.queues)
 	clear(b.at)

@@ -145,8 +145,8 @@ func (s *Set) NoRoom(as *fsm.Assignment) (class trouble.DeclineClass, why string
 	return class, ""
 }
 
-// TakesAhead reports whether an assignment may wait for its machine behind as many others that need so much: it would fit
-// the machine without others' tasks, and all of them together are at most twice what is offered now, beyond that.
+// TakesAhead reports whether an assignment may wait for its machine behind as many others that need so much: it would
+// fit the machine without others' tasks, and all that waits is at most twice what is offered of it now.
 func (s *Set) TakesAhead(as *fsm.Assignment, queued int, need command.Resources) bool {
 	m, home := s.byName[as.Machine], s.used.home[as.Machine]
 	if m.limited && int64(queued) >= ahead*(m.slots-s.used.homeTasks[as.Machine]) {

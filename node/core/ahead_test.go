@@ -18,7 +18,7 @@ func newFarRig(t *testing.T, cores ...int64) *rig {
 	r.raise()
 	r.far = 200 * time.Millisecond
 	for _, s := range r.sites {
-		for range 8 {
+		for range 32 {
 			s.core.ahead.Took(200 * time.Millisecond)
 		}
 		s.ticks(1)

@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// samples are how many measurements count, one at a time. The least of them is what travelling takes, and the rest
-	// of the others is load.
-	samples = 8
+	// samples are how many measurements are kept, one at a time. The least of them is what travelling takes, and the rest
+	// of the others is load. A site must be far by all of them before it says so, or a burst of work would look like
+	// distance; once it has, only the latest count.
+	samples, latest = 32, 8
 	// enough of them make a judgement.
 	enough = 4
 	// far is from which time on, in milliseconds, a site asks for tasks ahead: two round trips of 15 ms. In one machine
@@ -27,9 +28,8 @@ const (
 type Idle struct {
 	out *turn.Outbox
 	now *turn.Clock
-	// took are the last measurements, in milliseconds, next is the place of the next one.
+	// took are the last measurements, in milliseconds, the oldest first.
 	took []int64
-	next int
 	// seq is the command that is being measured since boot, 0 = none; last is the newest one that was handed over.
 	seq, last uint64
 	boot      int64
@@ -60,11 +60,10 @@ func (i *Idle) Heard(cmds []command.Command) {
 
 // Took takes a measurement.
 func (i *Idle) Took(d time.Duration) {
-	if len(i.took) < samples {
-		i.took = append(i.took, 0)
+	if len(i.took) == samples {
+		i.took = slices.Delete(i.took, 0, 1)
 	}
-	i.took[i.next%len(i.took)] = d.Milliseconds()
-	i.next = (i.next + 1) % samples
+	i.took = append(i.took, d.Milliseconds())
 }
 
 // Ms returns what the state was told: a run that takes longer than four times that earns nothing ahead. 0: nothing is
@@ -77,7 +76,11 @@ func (i *Idle) want() int64 {
 	if len(i.took) < enough {
 		return i.told
 	}
-	least := slices.Min(i.took)
+	count := len(i.took)
+	if i.told > 0 {
+		count = min(count, latest)
+	}
+	least := slices.Min(i.took[len(i.took)-count:])
 	switch {
 	case i.told > 0 && least > i.told/4 && least <= i.told:
 		return i.told

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// samples are how many measurements are kept, one at a time. The least of them is what travelling takes, and the rest
-	// of the others is load. A site must be far by all of them before it says so, or a burst of work would look like
-	// distance; once it has, only the latest count.
+	// samples are how many measurements are kept, one at a time. The least of them is what travelling takes, and the
+	// rest of the others is load. A site must be far by all of them before it says so, or a burst of work would look
+	// like distance; once it has, only the latest count.
 	samples, latest = 32, 8
 	// enough of them make a judgement.
 	enough = 4

@@ -1,0 +1,115 @@
+package fsm
+
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
+
+// maxAhead is how many tasks one end earns its machine, and how much more than what is offered of a machine it may be
+// assigned, as a multiple of that.
+const maxAhead = 2
+
+// earning is a machine on which a task ended in this entry, after so short a run that it may get tasks ahead.
+type earning struct {
+	machine *machine
+	tasks   int64 // Invariant: ≤ maxAhead
+}
+
+// aheadOf returns how many tasks ahead the end of a run earns: enough to fill the time that its machine idles until
+// the next assignment, but none if that is short beside the run.
+func aheadOf(idleMs, runMs int64) int64 {
+	switch {
+	case idleMs == 0 || runMs > 4*idleMs:
+		return 0
+	case runMs > idleMs:
+		return 1
+	}
+	return maxAhead
+}
+
+// earn notes the end of a run on a machine.
+func (s *matching) earn(m *machine, runMs int64) {
+	if n := aheadOf(m.site.idleMs, runMs); n > 0 {
+		s.earned = append(s.earned, earning{m, n})
+	}
+}
+
+// matchAhead gives tasks that nobody can begin now to machines that will soon end what they run: to those where a short
+// run ended in this entry, in the order of the ends, one task each and then a second one. It reports whether the match
+// is over: a reservation that an assignment ended may have left a machine to be tried.
+//
+// Projected waits count a task as running from its assignment on, so under such a policy nothing is assigned ahead.
+func (s *State) matchAhead() (over bool) {
+	if len(s.earned) == 0 || s.waits != nil || s.holds() {
+		return true
+	}
+	before := s.decisions
+	for n := range int64(maxAhead) {
+		for i := range s.earned {
+			if s.present == 0 || s.steps.spent() {
+				break
+			}
+			if e := &s.earned[i]; e.tasks > n && !s.assignAhead(e) {
+				e.tasks = 0
+			}
+		}
+	}
+	return s.decisions == before || s.match()
+}
+
+// assignAhead gives a machine one task beyond its room, if one fits it.
+func (s *lifecycle) assignAhead(e *earning) bool {
+	s.steps.used += stepDraw
+	m, x := e.machine, e.machine.site
+	if !m.offered || m.held != 0 || x.state != Alive || s.isFull(x) {
+		return false
+	}
+	pick, ok := s.pickOf(s.active, m, m.roomAhead(e.tasks))
+	if !ok || !x.reach.Plus(pick.lane.class.Need).FitsIn(s.bounds.site) {
+		return false
+	}
+	s.assign(pick, m)
+	return true
+}
+
+// roomAhead returns what the state may assign to the machine if it holds as many tasks ahead for each that it has room
+// for. A task must fit it when it is empty.
+func (m *machine) roomAhead(ahead int64) command.Resources {
+	if m.slots > 0 && m.tasks >= (1+ahead)*m.slots {
+		return command.Resources{}
+	}
+	e := m.exposed
+	left := command.Resources{
+		MilliCPU: (1 + ahead) * e.MilliCPU, MemMiB: (1 + ahead) * e.MemMiB, GPU: (1 + ahead) * e.GPU,
+	}.Minus(m.used)
+	return command.Resources{
+		MilliCPU: min(e.MilliCPU, left.MilliCPU), MemMiB: min(e.MemMiB, left.MemMiB), GPU: min(e.GPU, left.GPU),
+	}
+}
+
+// handBack executes a HandBack: the assignments go back to the queue.
+func (s *State) handBack(x *site, c *command.HandBack) {
+	for i := range c.Attempts {
+		s.sendBack(x, &c.Attempts[i], c.Reason, returned)
+	}
+}
+
+// CouldBegin reports whether an assignment of a site could begin now at a machine of another one.
+func (s *views) CouldBegin(name string, ref command.AttemptRef) bool {
+	at := s.byName[name]
+	if at == nil {
+		return false
+	}
+	slot, ok := s.findAttempt(&ref, at)
+	if !ok {
+		return false
+	}
+	j := s.jobs.Get(s.attempts.Get(slot).seq)
+	return slices.ContainsFunc(s.order, func(x *site) bool {
+		return x != at && x.state == Alive && x.stock.Total() > 0 && !s.isFull(x) && !j.isBarred(x) &&
+			slices.ContainsFunc(x.machines, func(m *machine) bool {
+				return m.held == 0 && m.mayTake(&j.class.Shape, m.room())
+			})
+	})
+}

@@ -13,7 +13,8 @@ const maxAhead = 2
 // earning is a machine on which a task ended in this entry, after so short a run that it may get tasks ahead.
 type earning struct {
 	machine *machine
-	tasks   int64 // Invariant: ≤ maxAhead
+	tasks   int64             // Invariant: ≤ maxAhead
+	need    command.Resources // of the task that ended
 }
 
 // aheadOf returns how many tasks ahead the end of a run earns: enough to fill the time that its machine idles until
@@ -29,9 +30,9 @@ func aheadOf(idleMs, runMs int64) int64 {
 }
 
 // earn notes the end of a run on a machine.
-func (s *matching) earn(m *machine, runMs int64) {
+func (s *matching) earn(m *machine, need command.Resources, runMs int64) {
 	if n := aheadOf(m.site.idleMs, runMs); n > 0 {
-		s.earned = append(s.earned, earning{m, n})
+		s.earned = append(s.earned, earning{m, n, need})
 	}
 }
 
@@ -65,7 +66,7 @@ func (s *lifecycle) assignAhead(e *earning) bool {
 	if !m.offered || m.held != 0 || x.state != Alive || s.isFull(x) {
 		return false
 	}
-	pick, ok := s.pickOf(s.active, m, m.roomAhead(e.tasks))
+	pick, ok := s.pickOf(s.active, m, e.room())
 	if !ok || !x.reach.Plus(pick.lane.class.Need).FitsIn(s.bounds.site) {
 		return false
 	}
@@ -73,19 +74,17 @@ func (s *lifecycle) assignAhead(e *earning) bool {
 	return true
 }
 
-// roomAhead returns what the state may assign to the machine if it holds as many tasks ahead for each that it has room
-// for. A task must fit it when it is empty.
-func (m *machine) roomAhead(ahead int64) command.Resources {
-	if m.slots > 0 && m.tasks >= (1+ahead)*m.slots {
+// room returns how large a task its machine may get ahead, if it may hold so many for each that it has room for: no
+// larger than the one that ended, for that room is what comes back soon. A wider one would keep others from free room,
+// be handed back, and never wait long enough for a reservation.
+func (e *earning) room() command.Resources {
+	m, times := e.machine, 1+e.tasks
+	if m.slots > 0 && m.tasks >= times*m.slots {
 		return command.Resources{}
 	}
-	e := m.exposed
-	left := command.Resources{
-		MilliCPU: (1 + ahead) * e.MilliCPU, MemMiB: (1 + ahead) * e.MemMiB, GPU: (1 + ahead) * e.GPU,
-	}.Minus(m.used)
-	return command.Resources{
-		MilliCPU: min(e.MilliCPU, left.MilliCPU), MemMiB: min(e.MemMiB, left.MemMiB), GPU: min(e.GPU, left.GPU),
-	}
+	o := m.exposed
+	left := command.Resources{MilliCPU: times * o.MilliCPU, MemMiB: times * o.MemMiB, GPU: times * o.GPU}.Minus(m.used)
+	return left.Lesser(o).Lesser(e.need)
 }
 
 // handBack executes a HandBack: the assignments go back to the queue.

@@ -227,3 +227,44 @@ func TestAheadNeedsItsVersion(t *testing.T) {
 		t.Error("it left a trace")
 	}
 }
+
+// TestWideTasksAreNotAhead: beside a long task no number of short ends makes room for a wide one. Assigned ahead, it
+// would keep the short ones behind it from free cores, be handed back, and never wait long enough for a reservation.
+func TestWideTasksAreNotAhead(t *testing.T) {
+	p := params()
+	p.ReserveAfterMs = 10_000
+	w := newAhead(t, p)
+	w.must("b", w.offering("b", 2))
+	w.submit("c", w.job("c", 1), w.job("c", 500))
+	wide := w.job("a", 1)
+	wide.Need.MilliCPU = 2000
+	w.submit("a", wide)
+	long := w.s.Assignments("b")[0].AttemptRef
+	seq := w.s.findJob(command.JobID{Site: "a", Num: wide.Num})
+	for ms := int64(1000); ms <= 60_000 && !w.s.isHeld(seq); ms += 1000 {
+		w.at(ms)
+		w.endShort("b", long)
+		for _, a := range w.s.Assignments("b") {
+			if a.Job.Site == "a" {
+				w.must("b", &command.HandBack{Attempts: []command.AttemptRef{a.AttemptRef}, Reason: "it stands"})
+			}
+		}
+		w.check()
+	}
+	if !w.s.isHeld(seq) {
+		t.Errorf("after %d ms nothing is reserved for a task that waits since the beginning", w.s.time)
+	}
+}
+
+// endShort reports the end of a site's first assignment that is neither the long one nor a's.
+func (w *world) endShort(site string, long command.AttemptRef) {
+	w.t.Helper()
+	for _, a := range w.s.Assignments(site) {
+		if a.AttemptRef != long && a.Job.Site != "a" {
+			e := ended(a, command.Succeeded, 10)
+			e.Ran = true
+			w.must(site, &command.Complete{Attempts: []command.Ended{e}})
+			return
+		}
+	}
+}

@@ -217,10 +217,11 @@ func (s *State) oracle(t *rapid.T, b *command.Batch) (live string, results []com
 	for i := range b.Commands {
 		by.next()
 		var events []Event
+		needs := c.needs()
 		c.Observe(&events)
 		results = append(results, c.execute(&by, &b.Commands[i], b))
 		c.Observe(nil)
-		earned = append(earned, c.earnings(b.Commands[i].Body, events)...)
+		earned = append(earned, c.earnings(b.Commands[i].Body, events, needs)...)
 	}
 	c.beginWaits()
 	c.flushWaits(false)
@@ -249,10 +250,22 @@ func (s *State) give(m *machine, seq uint64) {
 type oracleEarning struct {
 	site, machine string
 	tasks         int
+	need          command.Resources // of what ended
 }
 
-// earnings returns what the ends in a command earn, as its events tell them.
-func (s *State) earnings(body command.Body, events []Event) (out []oracleEarning) {
+// needs returns what a task of each job needs.
+func (s *State) needs() map[command.JobID]command.Resources {
+	out := map[command.JobID]command.Resources{}
+	for _, j := range s.jobs.All() {
+		out[command.JobID{Site: s.sites[j.owner].name, Num: j.num}] = j.class.Need
+	}
+	return out
+}
+
+// earnings returns what the ends in a command earn, as its events tell them; needs are those of jobs before it.
+func (s *State) earnings(
+	body command.Body, events []Event, needs map[command.JobID]command.Resources,
+) (out []oracleEarning) {
 	for i := range events {
 		e := &events[i]
 		switch e.Kind {
@@ -266,9 +279,9 @@ func (s *State) earnings(body command.Body, events []Event) (out []oracleEarning
 		}
 		switch {
 		case limit > 0 && e.RunMs <= limit:
-			out = append(out, oracleEarning{e.Site, e.Machine, 2})
+			out = append(out, oracleEarning{e.Site, e.Machine, 2, needs[e.Job]})
 		case limit > 0 && e.RunMs <= 4*limit:
-			out = append(out, oracleEarning{e.Site, e.Machine, 1})
+			out = append(out, oracleEarning{e.Site, e.Machine, 1, needs[e.Job]})
 		}
 	}
 	return out
@@ -307,7 +320,8 @@ func (s *State) assignAheadNaively(earned []oracleEarning) {
 					layers = layers.Plus(m.exposed)
 				}
 				seqs := slices.DeleteFunc(s.fittingIn(m, layers.Minus(m.used)), func(q uint64) bool {
-					return !s.jobs.Get(q).class.Need.FitsIn(m.exposed)
+					need := s.jobs.Get(q).class.Need
+					return !need.FitsIn(m.exposed) || !need.FitsIn(e.need)
 				})
 				if len(seqs) == 0 {
 					continue

@@ -27,7 +27,7 @@ func (c *Core) mayHold(id executor.ID, as *fsm.Assignment, class trouble.Decline
 		return class == trouble.DeclinedBusy
 	}
 	queue, need := c.ahead.Of(as.Machine)
-	return c.ahead.Ms() > 0 && c.machines.TakesAhead(as, len(queue), need)
+	return c.ahead.Expects() && c.machines.TakesAhead(as, len(queue), need)
 }
 
 // startAhead begins what waited for machines that have got room, each machine's in its order. What this site's own
@@ -50,7 +50,7 @@ func (c *Core) startAhead(machines []string, s StateReader, fx *Effects) {
 
 // returnAhead hands back what waits here though it could begin elsewhere sooner: a longer task runs before it, another
 // site has room, or this one begins nothing for others now. That costs its owner nothing, and keeps no job from here.
-func (c *Core) returnAhead(s StateReader) {
+func (c *Core) returnAhead(s StateReader, fx *Effects) {
 	looks := 0
 	var late, elsewhere, closed []command.AttemptRef
 	draining, _ := c.lend.Draining()
@@ -74,6 +74,9 @@ func (c *Core) returnAhead(s StateReader) {
 	c.sendBack(late, "it waited here too long for what runs before it")
 	c.sendBack(elsewhere, "another site has room for it now")
 	c.sendBack(closed, "the site runs nothing for others now")
+	if len(late)+len(elsewhere)+len(closed) > 0 { // what was behind a wider one may fit
+		c.startAhead(c.ahead.Machines(), s, fx)
+	}
 }
 
 // takeBack adds an assignment to those that are handed back: it does not begin here any more.

@@ -204,3 +204,52 @@ func TestOwnUsersGoFirst(t *testing.T) {
 		t.Errorf("%d run beside the own one, %v wait", len(b.running), b.waiting())
 	}
 }
+
+// TestAheadDoesNotQueueForBounds: where each start waits for its bound to be ordered, tasks ahead do so together.
+func TestAheadDoesNotQueueForBounds(t *testing.T) {
+	r := newFarRig(t, 0, 4)
+	a, b := r.sites[0], r.sites[1]
+	b.core.bounds.SetGuard("local", Guard{Bound: func(executor.Task) (time.Duration, bool) { return time.Second, true }})
+	a.submit(strings.Replace(shortArray, `"count":6`, `"count":40,"timeout":"1s"`, 1), "")
+	r.settle()
+	began := r.now
+	for len(b.history) < 40 {
+		for id := range b.running {
+			b.endAfter(id, 10*time.Millisecond)
+		}
+		r.settle()
+	}
+	if took := r.now.Sub(began); took > 40*r.far/2 {
+		t.Errorf("the starts of 40 tasks at 4 cores took %s, at %s for each message", took, r.far)
+	}
+}
+
+// TestAheadIsNotDeclined: what arrives ahead while the site says that it wants no more is handed back, so that its job
+// is not barred.
+func TestAheadIsNotDeclined(t *testing.T) {
+	r := newFarRig(t, 0, 1)
+	a, b := r.sites[0], r.sites[1]
+	a.submit(shortArray, "")
+	r.settle()
+	first := b.only()
+	for range 8 {
+		b.core.ahead.Took(0)
+	}
+	r.now = r.now.Add(100 * time.Millisecond)
+	b.endAfter(first, 100*time.Millisecond)
+	b.ticks(1)
+	if b.core.ahead.Ms() != 0 {
+		t.Fatalf("b still tells %d ms", b.core.ahead.Ms())
+	}
+	var events []fsm.Event
+	r.state.Observe(&events)
+	r.settle()
+	b.ticks(2)
+	r.settle()
+	if slices.ContainsFunc(events, func(e fsm.Event) bool { return e.End == fsm.EndDeclined }) {
+		t.Error("it was declined")
+	}
+	if n := len(r.state.Assignments("b")); n != 1 || len(b.waiting()) != 0 {
+		t.Errorf("%d are assigned, %v wait", n, b.waiting())
+	}
+}

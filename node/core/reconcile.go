@@ -123,10 +123,11 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 	if !as.Delivers {
 		st.Task.Outputs = executor.Outputs{}
 	}
-	if err == nil && !c.mayBegin(&rec, &st, as, s) {
+	begins := err != nil || c.mayBegin(&rec, &st, as, s)
+	c.ahead.Begin(id) // for its bound or its files it waits beside the others, not before them
+	if !begins {
 		return
 	}
-	c.ahead.Begin(id)
 	if _, end := c.attempts.Start(rec, st, err, fx); end != nil {
 		c.handleEnded(id, *end, fx)
 	}

@@ -33,9 +33,9 @@ type Idle struct {
 	// seq is the command that is being measured since boot, 0 = none; last is the newest one that was handed over.
 	seq, last uint64
 	boot      int64
-	// told is what the state was told last, inflight that this is being ordered.
-	told     int64
-	inflight bool
+	// told is what the state was told last, inflight that this is being ordered; before is what it went by until then.
+	told, before int64
+	inflight     bool
 }
 
 // Sent begins a measurement, if none is under way, with the last command that was handed to the log.
@@ -70,6 +70,9 @@ func (i *Idle) Took(d time.Duration) {
 // assigned ahead.
 func (i *Idle) Ms() int64 { return i.told }
 
+// Expects reports whether the state may assign tasks ahead, or may have done so until a moment ago.
+func (i *Idle) Expects() bool { return i.told > 0 || i.before > 0 }
+
 // want returns what the state is to be told: a power of two that is not less than what was measured. What was told
 // stays as long as that is within a quarter of it and all of it, so that it hardly ever changes.
 func (i *Idle) want() int64 {
@@ -92,8 +95,11 @@ func (i *Idle) want() int64 {
 
 // Tell has the state know how long machines idle, once its version has that. One command is under way at a time.
 func (i *Idle) Tell(version uint32) {
+	if version < command.AheadVersion || i.inflight {
+		return
+	}
 	ms := i.want()
-	if version < command.AheadVersion || i.inflight || ms == i.told {
+	if i.before = i.told; ms == i.told {
 		return
 	}
 	i.told, i.inflight = ms, true
@@ -101,4 +107,4 @@ func (i *Idle) Tell(version uint32) {
 }
 
 // forget has the state told again: a registration has reset it.
-func (i *Idle) forget() { i.told, i.inflight, i.seq, i.last = 0, false, 0, 0 }
+func (i *Idle) forget() { i.told, i.before, i.inflight, i.seq, i.last = 0, 0, false, 0, 0 }

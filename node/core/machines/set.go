@@ -146,19 +146,21 @@ func (s *Set) NoRoom(as *fsm.Assignment) (class trouble.DeclineClass, why string
 }
 
 // TakesAhead reports whether an assignment may wait for its machine behind as many others that need so much: it would
-// fit the machine without others' tasks, and all that waits is at most twice what is offered of it now.
+// fit the machine without others' tasks, and with what runs of the federation all of it is no more than the state may
+// assign. What runs counts too: while a wide task waits, little runs, and more may wait.
 func (s *Set) TakesAhead(as *fsm.Assignment, queued int, need command.Resources) bool {
-	m, home := s.byName[as.Machine], s.used.home[as.Machine]
-	if m.limited && int64(queued) >= ahead*(m.slots-s.used.homeTasks[as.Machine]) {
+	m, home, homeTasks := s.byName[as.Machine], s.used.home[as.Machine], s.used.homeTasks[as.Machine]
+	tasks := int64(queued) + s.used.tasks[as.Machine] - homeTasks
+	if m.limited && tasks >= layers*(m.slots-homeTasks) {
 		return false
 	}
 	open, _ := s.limits.Exposed(m.Machine, home, 0)
-	most := command.Resources{MilliCPU: ahead * open.MilliCPU, MemMiB: ahead * open.MemMiB, GPU: ahead * open.GPU}
-	return as.Need.FitsIn(open) && fits(most, need, as.Need)
+	most := command.Resources{MilliCPU: layers * open.MilliCPU, MemMiB: layers * open.MemMiB, GPU: layers * open.GPU}
+	return as.Need.FitsIn(open) && fits(most, need.Plus(s.used.all[as.Machine]).Minus(home), as.Need)
 }
 
-// ahead is how much may wait for a machine, as a multiple of what is offered of it.
-const ahead = 2
+// layers is how much of a machine the state may assign, as a multiple of what is offered of it.
+const layers = 3
 
 // Unfit returns why a machine does not run such a task, foreign or the site's own; "" if
 // it does. The state has matched both; the machine may be another one since.

@@ -29,6 +29,7 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	}
 	s.index++
 	s.steps.begin(s.bounds.steps)
+	s.earned = s.earned[:0]
 	s.roster.BeginEntry()
 	still := len(b.Commands) == 0 && s.unfinished()
 	resumes := still && s.phase == cut && !s.matchesLater()
@@ -87,7 +88,7 @@ func (s *State) finishEntry(still, resumes bool) {
 		}
 	case still && s.phase == matched: // only the search for reservations was left
 		s.reserve()
-	case s.match():
+	case s.match() && s.matchAhead():
 		s.reserve()
 	}
 	s.retain()
@@ -102,7 +103,7 @@ func checkKnown(c *command.Command) error {
 		*command.Bound, *command.Raise, *command.Recover, *command.Close,
 		*command.Invite, *command.Revoke, *command.Admit, *command.Rekey, *command.Motion, *command.Vote,
 		*command.GossipKey, *command.Renice, *command.Orphans, *command.Lead,
-		*command.Deliver:
+		*command.Deliver, *command.Ahead, *command.HandBack:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -181,6 +182,10 @@ func (s *State) dispatch(x *site, body command.Body) command.Result {
 		return s.deliver(x, c)
 	case *command.Decline:
 		return s.decline(x, c)
+	case *command.Ahead:
+		x.idleMs = c.IdleMs
+	case *command.HandBack:
+		s.handBack(x, c)
 	case *command.Cancel:
 		return s.cancel(x, c)
 	case *command.Usage:

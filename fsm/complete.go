@@ -59,6 +59,7 @@ func (s *lifecycle) finish(slot uint64, e *command.Ended, last uint32) {
 		s.charged, s.beyond = end-start, max(0, e.DelayMs+e.RunMs-(s.time-a.assignedMs))
 		if a.startedMs >= 0 || e.Ran || e.RunMs > 0 {
 			r.startedMs, r.endedMs = start, end
+			s.earn(a.machine, s.jobs.Get(a.seq).class.Need, end-start)
 			if j := s.mutJob(a.seq); j.startedMs < 0 || start < j.startedMs {
 				j.startedMs = start
 			}

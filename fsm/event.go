@@ -104,23 +104,24 @@ type Ending uint8
 
 // The endings; NoEnding is for an event that has none.
 const (
-	NoEnding     Ending = iota
-	EndSucceeded        // exit code 0
-	EndFailed           // a task: finally; requeued: it has attempts left
-	EndTimedOut         // requeued only; the final ending is EndFailed
-	EndCancelled        // its owner asked
-	EndStopped          // requeued only: stopped though nobody asked
-	EndLost             // requeued: its site lost it
-	EndDeclined         // requeued only: its site returned it
-	EndUnstarted        // requeued only: its site never began it
-	EndSuspected        // requeued only: its site is suspected and may still run it
-	EndOrphaned         // requeued only: it lost what watched it while its site stood, and was charged
-	EndUnopened         // requeued only: its site returned it, for want of a key to what it runs, or of its files
+	NoEnding      Ending = iota
+	EndSucceeded         // exit code 0
+	EndFailed            // a task: finally; requeued: it has attempts left
+	EndTimedOut          // requeued only; the final ending is EndFailed
+	EndCancelled         // its owner asked
+	EndStopped           // requeued only: stopped though nobody asked
+	EndLost              // requeued: its site lost it
+	EndDeclined          // requeued only: its site returned it
+	EndUnstarted         // requeued only: its site never began it
+	EndSuspected         // requeued only: its site is suspected and may still run it
+	EndOrphaned          // requeued only: it lost what watched it while its site stood, and was charged
+	EndUnopened          // requeued only: its site returned it, for want of a key to what it runs, or of its files
+	EndHandedBack        // requeued only: it was assigned ahead, and its site returned it to be begun elsewhere sooner
 )
 
 var endingNames = [...]string{
 	"", "succeeded", "failed", "timed-out", "cancelled", "stopped", "lost", "declined", "unstarted", "suspected",
-	"orphaned", "unopened",
+	"orphaned", "unopened", "handed-back",
 }
 
 // String returns the ending's name in the API.
@@ -170,6 +171,8 @@ func endingOf(o command.Outcome) Ending {
 		return EndSuspected
 	case unopened:
 		return EndUnopened
+	case returned:
+		return EndHandedBack
 	}
 	return NoEnding
 }

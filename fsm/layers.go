@@ -119,6 +119,8 @@ type matching struct {
 	sought    uint64  // searches of a lane past declined jobs, at this replica; for tests
 
 	drawing bool // match is in progress; not part of the state
+
+	earned []earning // of one Apply; not part of the state
 }
 
 // holding is the reserved machines, and the search for more.

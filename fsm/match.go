@@ -114,7 +114,16 @@ func (s *matching) pick(m *machine) (choice, bool) {
 	if m.held != 0 {
 		return s.pickHeld(m, room)
 	}
-	owner := s.pickOwner(m, room)
+	classes := s.active
+	if m.resting && !m.site.missed {
+		classes = s.fresh
+	}
+	return s.pickOf(classes, m, room)
+}
+
+// pickOf returns the task of some classes that a machine should run with room.
+func (s *matching) pickOf(classes []*class, m *machine, room command.Resources) (choice, bool) {
+	owner := s.pickOwner(classes, m, room)
 	if owner == nil {
 		return choice{}, false
 	}
@@ -140,13 +149,9 @@ func (s *jobTable) sooner(a, b choice) bool {
 	return a.seq < b.seq
 }
 
-// pickOwner returns the site whose turn it is among those with a task that fits the machine.
-func (s *matching) pickOwner(m *machine, room command.Resources) *site {
+// pickOwner returns the site whose turn it is among those with a task of some classes that fits the machine.
+func (s *matching) pickOwner(classes []*class, m *machine, room command.Resources) *site {
 	var best *lane
-	classes := s.active
-	if m.resting && !m.site.missed {
-		classes = s.fresh
-	}
 	for _, c := range classes {
 		if c.waiting == 0 {
 			continue

@@ -97,34 +97,44 @@ func (s *State) decline(x *site, c *command.Decline) command.Result {
 	if c.Offer != nil && c.Offer.Version > x.offerVersion {
 		s.install(x, c.Offer)
 	}
+	o := declined
+	if c.Unopened {
+		o = unopened
+	}
 	for i := range c.Attempts {
-		slot, ok := s.findEnded(&c.Attempts[i], x)
-		if !ok {
-			if slot, ok = s.findLeft(&c.Attempts[i], x); ok {
-				s.answerForLeft(slot, false, false)
-			}
-			continue
-		}
-		a := *s.attempts.Get(slot)
-		switch {
-		case a.phase == phaseStopping, s.cancelling[a.seq] && a.phase != phaseAwaitingBound:
-			s.drop(slot, command.Lost)
-			continue
-		case a.phase == phaseAwaitingBound: // it did start
-			continue
-		}
-		s.unsetStarted(&a)
-		r := s.recordOf(&a)
-		s.dropAttempt(slot)
-		r.detail = strings.Clone(c.Reason)
-		s.bar(a.seq, s.mutJob(a.seq), x)
-		o := declined
-		if c.Unopened {
-			o = unopened
-			s.barAlike(a.seq, x)
-		}
-		s.requeue(&a, r, o)
-		s.noteNotRun(&a)
+		s.sendBack(x, &c.Attempts[i], c.Reason, o)
 	}
 	return command.Result{}
+}
+
+// sendBack returns an assignment of site x, of which nothing ran, to the queue. Declined and unopened ones are barred
+// from the site.
+func (s *lifecycle) sendBack(x *site, ref *command.AttemptRef, why string, o command.Outcome) {
+	slot, ok := s.findEnded(ref, x)
+	if !ok {
+		if slot, ok = s.findLeft(ref, x); ok {
+			s.answerForLeft(slot, false, false)
+		}
+		return
+	}
+	a := *s.attempts.Get(slot)
+	switch {
+	case a.phase == phaseStopping, s.cancelling[a.seq] && a.phase != phaseAwaitingBound:
+		s.drop(slot, command.Lost)
+		return
+	case a.phase == phaseAwaitingBound: // it did start
+		return
+	}
+	s.unsetStarted(&a)
+	r := s.recordOf(&a)
+	s.dropAttempt(slot)
+	r.detail = strings.Clone(why)
+	if o != returned {
+		s.bar(a.seq, s.mutJob(a.seq), x)
+	}
+	if o == unopened {
+		s.barAlike(a.seq, x)
+	}
+	s.requeue(&a, r, o)
+	s.noteNotRun(&a)
 }

@@ -56,20 +56,16 @@ func oracleRoom(m *machine) command.Resources {
 }
 
 // fitting returns the jobs with a task that machine m could take now.
-func (s *State) fitting(m *machine) (seqs []uint64) {
-	var most command.Resources // what its site could run at once
-	for _, o := range m.site.machines {
-		most = most.Plus(o.exposed.Greater(o.used))
-	}
-	for _, o := range m.site.former {
-		most = most.Plus(o.used)
-	}
+func (s *State) fitting(m *machine) (seqs []uint64) { return s.fittingIn(m, oracleRoom(m)) }
+
+// fittingIn returns the jobs with a task that machine m could take if it had so much room.
+func (s *State) fittingIn(m *machine, room command.Resources) (seqs []uint64) {
 	// A new epoch waits, or the site has as many as it may.
-	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.FitsIn(s.bounds.site) {
+	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !s.mostAt(m.site).FitsIn(s.bounds.site) {
 		return nil
 	}
 	for seq, j := range s.jobs.All() {
-		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.Need.FitsIn(oracleRoom(m)) ||
+		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.Need.FitsIn(room) ||
 			!oracleRuns[m.runs][j.class.Image] || !j.class.Allows(m.site.name) || !oracleSelects(m, j.class.Selectors) {
 			continue
 		}
@@ -81,6 +77,17 @@ func (s *State) fitting(m *machine) (seqs []uint64) {
 		}
 	}
 	return seqs
+}
+
+// mostAt returns what a site could run at once.
+func (s *State) mostAt(x *site) (most command.Resources) {
+	for _, o := range x.machines {
+		most = most.Plus(o.exposed.Greater(o.used))
+	}
+	for _, o := range x.former {
+		most = most.Plus(o.used)
+	}
+	return most
 }
 
 // machinesInOrder returns what is offered now, by site and name.
@@ -102,21 +109,24 @@ func (s *State) decide() (m *machine, seq uint64) {
 		if len(seqs) == 0 {
 			continue
 		}
-		owner := s.turnOf(m, seqs)
-		for _, q := range seqs {
-			if s.jobs.Get(q).owner != owner.id {
-				continue
-			}
-			if seq == 0 || s.jobs.Get(q).order > s.jobs.Get(seq).order {
-				seq = q
-			}
-		}
+		seq = s.nextOf(m, seqs)
 		if s.params.PreferOwn {
-			m = s.ownMachine(m, owner, seq)
+			m = s.ownMachine(m, s.sites[s.jobs.Get(seq).owner], seq)
 		}
 		return m, seq
 	}
 	return nil, 0
+}
+
+// nextOf returns which of the jobs that fit machine m is served.
+func (s *State) nextOf(m *machine, seqs []uint64) (seq uint64) {
+	owner := s.turnOf(m, seqs)
+	for _, q := range seqs {
+		if s.jobs.Get(q).owner == owner.id && (seq == 0 || s.jobs.Get(q).order > s.jobs.Get(seq).order) {
+			seq = q
+		}
+	}
+	return seq
 }
 
 // turnOf returns the site to serve: rank, own machine, oldest head, name. A reserved machine serves its job's site.
@@ -203,21 +213,128 @@ func (s *State) oracle(t *rapid.T, b *command.Batch) (live string, results []com
 	c.depart()
 	c.expire()
 	by := authors{bundles: b.Bundles}
+	var earned []oracleEarning
 	for i := range b.Commands {
 		by.next()
+		var events []Event
+		needs := c.needs()
+		c.Observe(&events)
 		results = append(results, c.execute(&by, &b.Commands[i], b))
+		c.Observe(nil)
+		earned = append(earned, c.earnings(b.Commands[i].Body, events, needs)...)
 	}
 	c.beginWaits()
 	c.flushWaits(false)
-	for c.founded != 0 {
-		m, seq := c.decide()
-		if m == nil {
-			break
-		}
-		j := c.jobs.Get(seq)
-		c.assign(c.taskOf(c.sites[j.owner].findLane(j.class), seq), m)
+	if c.founded != 0 {
+		c.assignNaively()
+		c.assignAheadNaively(earned)
+		c.assignNaively()
 	}
 	return c.lives(), results
+}
+
+// assignNaively assigns until no machine fits anything.
+func (s *State) assignNaively() {
+	for m, seq := s.decide(); m != nil; m, seq = s.decide() {
+		s.give(m, seq)
+	}
+}
+
+// give assigns a job's next task to a machine.
+func (s *State) give(m *machine, seq uint64) {
+	j := s.jobs.Get(seq)
+	s.assign(s.taskOf(s.sites[j.owner].findLane(j.class), seq), m)
+}
+
+// oracleEarning is a machine, by names, on which a task ended, and for how many tasks ahead that is good.
+type oracleEarning struct {
+	site, machine string
+	tasks         int
+	need          command.Resources // of what ended
+}
+
+// needs returns what a task of each job needs.
+func (s *State) needs() map[command.JobID]command.Resources {
+	out := map[command.JobID]command.Resources{}
+	for _, j := range s.jobs.All() {
+		out[command.JobID{Site: s.sites[j.owner].name, Num: j.num}] = j.class.Need
+	}
+	return out
+}
+
+// earnings returns what the ends in a command earn, as its events tell them; needs are those of jobs before it.
+func (s *State) earnings(
+	body command.Body, events []Event, needs map[command.JobID]command.Resources,
+) (out []oracleEarning) {
+	for i := range events {
+		e := &events[i]
+		switch e.Kind {
+		case EventTaskEnded, EventTaskRequeued, EventTaskDelivering:
+		default:
+			continue
+		}
+		limit := int64(0)
+		if e.StartedMs >= 0 && reportsEnd(body, e) {
+			limit = s.byName[e.Site].idleMs
+		}
+		switch {
+		case limit > 0 && e.RunMs <= limit:
+			out = append(out, oracleEarning{e.Site, e.Machine, 2, needs[e.Job]})
+		case limit > 0 && e.RunMs <= 4*limit:
+			out = append(out, oracleEarning{e.Site, e.Machine, 1, needs[e.Job]})
+		}
+	}
+	return out
+}
+
+// reportsEnd reports whether a command says that the attempt that an event is about ended by itself.
+func reportsEnd(body command.Body, e *Event) bool {
+	var ends []command.Ended
+	switch c := body.(type) {
+	case *command.Complete:
+		ends = c.Attempts
+	case *command.Orphans:
+		ends = c.Attempts
+	}
+	return slices.ContainsFunc(ends, func(r command.Ended) bool {
+		return r.Job == e.Job && r.Task == e.Task && r.Token == e.Token && r.Outcome != command.Lost
+	})
+}
+
+// assignAheadNaively gives each earning one task, then a second one, as far as the machine would fit it with
+// two or three times its room.
+func (s *State) assignAheadNaively(earned []oracleEarning) {
+	for n := range 2 {
+		for i, e := range earned {
+			if e.tasks <= n || s.waits != nil {
+				continue
+			}
+			earned[i].tasks = 0
+			for _, m := range s.machinesInOrder() {
+				if m.site.name != e.site || m.name != e.machine || m.held != 0 ||
+					m.slots > 0 && m.tasks >= int64(1+e.tasks)*m.slots {
+					continue
+				}
+				layers := m.exposed
+				for range e.tasks {
+					layers = layers.Plus(m.exposed)
+				}
+				seqs := slices.DeleteFunc(s.fittingIn(m, layers.Minus(m.used)), func(q uint64) bool {
+					need := s.jobs.Get(q).class.Need
+					return !need.FitsIn(m.exposed) || !need.FitsIn(e.need)
+				})
+				if len(seqs) == 0 {
+					continue
+				}
+				seq := s.nextOf(m, seqs)
+				if !s.mostAt(m.site).Plus(s.jobs.Get(seq).class.Need).FitsIn(s.bounds.site) {
+					continue
+				}
+				earned[i].tasks = e.tasks
+				s.give(m, seq)
+			}
+		}
+	}
 }
 
 // lives prints every live attempt.

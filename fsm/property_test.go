@@ -93,6 +93,29 @@ func TestStateMachineAmongReturns(t *testing.T) {
 	})
 }
 
+// TestStateMachineAhead is the same with sites that are assigned tasks ahead and end what they run after short runs.
+func TestStateMachineAhead(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := smallBounds()
+		b.held = rapid.SampledFrom([]int{6, 30}).Draw(rt, "held")
+		b.site.MilliCPU = rapid.SampledFrom([]int64{14_000, 40_000}).Draw(rt, "most")
+		b.steps = rapid.SampledFrom([]uint64{300, maxSteps, maxSteps}).Draw(rt, "steps")
+		m := newModel(rt, b)
+		m.do("a", &command.Raise{Version: command.AheadVersion})
+		for _, x := range modelSites[:3] {
+			m.send(m.w.cmd(x, m.w.offering(x, 2, 3, 1)))
+			m.send(m.w.cmd(x, &command.Ahead{IdleMs: 1000}))
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"": m.invariants, "submit": m.submitAlike, "submit2": m.submitAlike, "complete": m.complete, "complete2": m.complete,
+			"complete3": m.complete, "started": m.started, "deliver": m.deliver, "handBack": m.handBack, "ahead": m.seldom(m.ahead),
+			"decline": m.seldom(m.decline), "cancel": m.seldom(m.cancel), "offer": m.seldom(m.offer), "bound": m.seldom(m.bound),
+			"register": m.seldom(m.register), "suspect": m.seldom(m.suspect), "lost": m.seldom(m.lost),
+			"params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
+		})
+	})
+}
+
 // returns makes a site leave and return in one entry, up to three times; in between, it and others submit, decline
 // and cancel.
 func (m *model) returns(t *rapid.T) {
@@ -246,6 +269,8 @@ func playModelAt(m *model) {
 		"finish":   m.complete,
 		"deliver":  m.deliver,
 		"decline":  m.decline,
+		"ahead":    m.ahead,
+		"handBack": m.handBack,
 		"cancel":   m.cancel,
 		"renice":   m.renice,
 		"fill":     m.seldom(m.fillThenAsk),
@@ -352,6 +377,7 @@ func (m *model) send(given ...command.Command) []command.Result {
 		asked = asked && r.Code == got[i].Code && slices.Equal(r.Jobs, got[i].Jobs)
 	}
 	asked = asked && !(m.w.s.unfinished() && boundAfterCancel(cmds))
+	asked = asked && !(len(m.w.s.earned) > 0 && m.w.s.steps.spent()) // tasks ahead are no work for later entries
 	m.entries = append(m.entries, b)
 	var twice []command.Command
 	done := slices.Clone(m.past) // but what no version in force had: a repeat of it is its first time
@@ -683,6 +709,18 @@ func (m *model) decline(t *rapid.T) {
 	m.do(site, c)
 }
 
+// ahead says how long a site's machines idle between tasks; handBack returns some of what it is assigned.
+func (m *model) ahead(t *rapid.T) {
+	m.t = t
+	m.do(m.site(), &command.Ahead{IdleMs: rapid.SampledFrom([]int64{0, 100, 1000, 5000}).Draw(t, "idle")})
+}
+
+func (m *model) handBack(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	m.do(site, &command.HandBack{Attempts: m.someAttempts(site), Reason: rapid.SampledFrom([]string{"", "why"}).Draw(t, "why")})
+}
+
 func (m *model) cancel(t *rapid.T) {
 	m.t = t
 	site := m.site()
@@ -874,10 +912,15 @@ func (m *model) newAttempts(t *rapid.T) {
 			t.Fatalf("job %d was assigned while a new epoch waits", a.seq)
 		}
 		j := s.jobs.Get(a.seq)
-		if room := a.machine.room(); !(command.Resources{}).FitsIn(room) {
-			t.Fatalf("machine %s is overcommitted: %+v", a.machine.name, room)
+		times := int64(1) // of what is offered that may be assigned
+		if slices.ContainsFunc(s.earned, func(e earning) bool { return e.machine == a.machine }) {
+			times = 3
 		}
-		if a.machine.slots > 0 && a.machine.tasks > a.machine.slots || !oracleSelects(a.machine, j.class.Selectors) {
+		if o, used := a.machine.exposed, a.machine.used; used.MilliCPU > times*o.MilliCPU || used.GPU > times*o.GPU {
+			t.Fatalf("machine %s is overcommitted: %+v of %d times %+v", a.machine.name, used, times, o)
+		}
+		if a.machine.slots > 0 && a.machine.tasks > times*a.machine.slots ||
+			!oracleSelects(a.machine, j.class.Selectors) {
 			t.Fatalf(
 				"job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.Selectors,
 				a.machine.name, a.machine.labels.text(), a.machine.tasks, a.machine.slots,

@@ -82,7 +82,7 @@ func (s *State) incarnate(x *site, c *command.Register) {
 		s.join(1)
 	}
 	away := !x.present()
-	x.state, x.lostMs, x.gone, x.closed = Alive, 0, false, command.NotClosed
+	x.state, x.lostMs, x.gone, x.closed, x.idleMs = Alive, 0, false, command.NotClosed, 0
 	if away {
 		s.unpark(x)
 		s.tellSite(EventSiteReturned, x)
@@ -208,6 +208,7 @@ const (
 	declined command.Outcome = 254
 	doubted  command.Outcome = 253
 	unopened command.Outcome = 252
+	returned command.Outcome = 251
 )
 
 // drop ends an attempt without its site's report: nobody is charged.

@@ -115,6 +115,9 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	s.setMissed(x, r.bool())
 	r.check(!x.gone || x.state == Left, "a site that did not leave is gone")
 	x.closed = command.Closure(r.upTo(uint64(command.LastClosure), "closure"))
+	if s.version >= command.AheadVersion {
+		x.idleMs = r.within(0, command.MaxAheadMs, "idle time")
+	}
 	x.incarnation, x.floor = r.uint(), r.uint()
 	for range r.upTo(s.bounds.window, "results") {
 		a := answer{seq: r.uint(), result: r.result(s)}

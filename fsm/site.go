@@ -27,6 +27,7 @@ type site struct {
 	gone               bool            // its departure is over. Invariant: then nothing of it waits
 	missed             bool            // its machines may rest without need: see State.noteMissed
 	closed             command.Closure // why it lends nothing, as its broker says; of its current incarnation
+	idleMs             int64           // see command.Ahead; of its current incarnation, 0 = nothing is assigned ahead
 
 	incarnation uint64         // Invariant: grows with each registration, by one within an epoch
 	floor       uint64         // results ≤ floor are forgotten

@@ -127,6 +127,7 @@ type snapWriter struct {
 	classes map[*class]uint64
 	loads   map[*payload]uint64
 	labels  map[command.Labels]uint64
+	version uint32
 	search  *search // in progress, or nil
 	fresh   map[*class]freshness
 	pass    uint64
@@ -191,7 +192,7 @@ func (w *snapWriter) texts(vs []string) {
 // order, no derived data.
 func (f *Frozen) encode(w *snapWriter) {
 	w.scratch = append(w.scratch, snapshotMagic...)
-	w.search, w.fresh, w.pass = f.search, f.fresh, f.pass
+	w.version, w.search, w.fresh, w.pass = f.version, f.search, f.fresh, f.pass
 	f.encodeScalars(w)
 	w.roster(&f.roster)
 	w.uint(uint64(len(f.sites)))
@@ -277,6 +278,9 @@ func (x *frozenSite) encode(w *snapWriter) {
 	w.bool(x.gone)
 	w.bool(x.missed)
 	w.uint(uint64(x.closed))
+	if w.version >= command.AheadVersion {
+		w.int(x.idleMs)
+	}
 	w.uint(x.incarnation, x.floor, uint64(len(x.window)))
 	for i := range x.window {
 		w.uint(x.window[i].seq)

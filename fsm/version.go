@@ -13,7 +13,8 @@ import (
 //
 //	1  what a federation begins with
 //	2  Orphans
-const Version = 2
+//	3  Ahead, HandBack: tasks ahead
+const Version = 3
 
 // Version returns the apply version in force, 0 before genesis.
 func (s *clock) Version() uint32 { return s.version }

@@ -33,7 +33,7 @@ func endOf(a *Attempt) string {
 	case fsm.EndFailed.String(), fsm.EndTimedOut.String(), fsm.EndLost.String(), fsm.EndOrphaned.String():
 		return broke
 	case fsm.EndCancelled.String(), fsm.EndStopped.String(), fsm.EndDeclined.String(), fsm.EndUnopened.String(),
-		fsm.EndUnstarted.String():
+		fsm.EndHandedBack.String(), fsm.EndUnstarted.String():
 		return halted
 	}
 	return worked

@@ -31,7 +31,7 @@ type Event struct {
 	Site    string  `json:"site,omitempty" doc:"executor, or the site that the event is about"`
 	Machine string  `json:"machine,omitempty"`
 
-	Outcome   string        `json:"outcome,omitempty" enum:"succeeded,failed,timed-out,cancelled,stopped,lost,declined,unstarted,suspected,orphaned,unopened"`
+	Outcome   string        `json:"outcome,omitempty" enum:"succeeded,failed,timed-out,cancelled,stopped,lost,declined,unstarted,suspected,orphaned,unopened,handed-back"`
 	ExitCode  *int          `json:"exit_code,omitempty"`
 	Signal    *int          `json:"signal,omitempty"`
 	RunMs     int64         `json:"run_ms,omitempty" doc:"run that was charged to the ledger"`

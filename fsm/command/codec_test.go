@@ -110,6 +110,8 @@ func specimens() map[string]Body {
 		"orphans": &Orphans{Attempts: []Ended{{
 			AttemptRef: specimenRef(0), Outcome: Orphaned, Ran: true, DelayMs: 5, RunMs: 1234, Detail: "its supervisor died",
 		}}},
+		"ahead":    &Ahead{IdleMs: 256},
+		"handback": &HandBack{Attempts: []AttemptRef{specimenRef(0), specimenRef(1)}, Reason: "a long task runs before it"},
 		"nice": &Submit{Jobs: []JobSpec{
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40},
 		}},
@@ -458,6 +460,12 @@ func drawBody(t *rapid.T) Body {
 		return &Deliver{Attempts: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Delivered {
 			return Delivered{drawRef(t), Delivery(number(t, 0, int64(DeliveryFailed), "outcome")), text("detail", MaxDetail)}
 		}), 0, 3).Draw(t, "attempts")}
+	case KindAhead:
+		return &Ahead{IdleMs: number(t, 0, MaxAheadMs, "idle")}
+	case KindHandBack:
+		b := &HandBack{Reason: text("reason", MaxDetail)}
+		b.Attempts = rapid.SliceOfN(rapid.Custom(drawRef), 0, 3).Draw(t, "attempts")
+		return b
 	case KindRaise:
 		return &Raise{Version: uint32(number(t, FirstVersion, math.MaxUint32, "version"))}
 	case KindRecover:

@@ -215,6 +215,12 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Bound{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).bound)}
 	case uint64(KindDeliver):
 		c.Body = &Deliver{Attempts: list(r, "attempts", MaxReports, minDeliver, (*reader).delivered)}
+	case uint64(KindAhead):
+		c.Body = &Ahead{IdleMs: r.int("idle_ms")}
+	case uint64(KindHandBack):
+		b := &HandBack{Attempts: list(r, "attempts", MaxReports, minAttempt, (*reader).attempt)}
+		b.Reason = r.string("reason", MaxDetail)
+		c.Body = b
 	case uint64(KindRaise):
 		c.Body = &Raise{Version: r.uint32("version")}
 	case uint64(KindRecover):

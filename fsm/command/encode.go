@@ -134,6 +134,10 @@ func appendBody(dst []byte, body Body) []byte {
 		return appendBound(dst, b)
 	case *Deliver:
 		return appendDeliver(dst, b)
+	case *Ahead:
+		return appendInt(dst, b.IdleMs)
+	case *HandBack:
+		return appendString(appendAttempts(dst, b.Attempts), b.Reason)
 	case *Raise:
 		return protowire.AppendVarint(dst, uint64(b.Version))
 	case *Recover:

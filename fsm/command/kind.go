@@ -35,10 +35,12 @@ const (
 	KindOrphans   Kind = 28 // attempts lost what watched them or their network, not their site; since version 2
 	KindLead      Kind = 29 // a leader introduces itself
 	KindDeliver   Kind = 30 // what became of outputs that their owner was to fetch
+	KindAhead     Kind = 31 // how long a site's machines idle between two tasks; since version 3
+	KindHandBack  Kind = 32 // a site returns what it has not begun; since version 3
 )
 
 // LastKind is the greatest kind.
-const LastKind = KindDeliver
+const LastKind = KindHandBack
 
 // OfLeader reports whether only the leader's own broker proposes commands of a kind: what it has judged of others, and
 // what it puts in force for all.
@@ -49,8 +51,11 @@ func (k Kind) OfLeader() bool {
 // Since returns the first apply version that has a kind. A member that only knows older ones cannot read it:
 // until that version is in force, all refuse it.
 func (k Kind) Since() uint32 {
-	if k == KindOrphans {
+	switch k {
+	case KindOrphans:
 		return OrphansVersion
+	case KindAhead, KindHandBack:
+		return AheadVersion
 	}
 	return FirstVersion
 }
@@ -86,3 +91,5 @@ func (*Renice) Kind() Kind    { return KindRenice }
 func (*Orphans) Kind() Kind   { return KindOrphans }
 func (*Lead) Kind() Kind      { return KindLead }
 func (*Deliver) Kind() Kind   { return KindDeliver }
+func (*Ahead) Kind() Kind     { return KindAhead }
+func (*HandBack) Kind() Kind  { return KindHandBack }

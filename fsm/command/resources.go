@@ -22,6 +22,11 @@ func (r Resources) Greater(o Resources) Resources {
 	return Resources{max(r.MilliCPU, o.MilliCPU), max(r.MemMiB, o.MemMiB), max(r.GPU, o.GPU)}
 }
 
+// Lesser returns the lesser of both for every part.
+func (r Resources) Lesser(o Resources) Resources {
+	return Resources{min(r.MilliCPU, o.MilliCPU), min(r.MemMiB, o.MemMiB), min(r.GPU, o.GPU)}
+}
+
 // Plus returns the sum.
 func (r Resources) Plus(o Resources) Resources {
 	return Resources{r.MilliCPU + o.MilliCPU, r.MemMiB + o.MemMiB, r.GPU + o.GPU}

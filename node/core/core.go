@@ -7,6 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/after"
+	"github.com/cloudshare/cloudshare/node/core/ahead"
 	"github.com/cloudshare/cloudshare/node/core/attempts"
 	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
@@ -78,6 +79,7 @@ type Core struct {
 	// returned are assignments whose Decline, or end without a start, is being
 	// ordered. Invariant: none of them has a pledge.
 	returned map[executor.ID]bool
+	ahead    ahead.Book
 	unseal   unseal.Book
 	inputs   inputs.Book
 	// unstopped: a handler failed to stop an attempt; looked at again with a tick.
@@ -130,6 +132,7 @@ func New(sealer *seal.Sealer, limits node.Exposure) *Core {
 	c.machines = machines.NewSet(limits, &c.now, c.troubles)
 	c.unseal = unseal.NewBook(sealer, &c.now)
 	c.attempts = attempts.NewBook(site, &c.now, &c.machines, c.unseal.Open)
+	c.ahead = ahead.NewBook(&c.out, &c.now)
 	c.bounds = bounds.NewBook(&c.out, &c.now)
 	c.reports = reports.NewBook(&c.out, &c.attempts)
 	c.inputs = inputs.NewBook(&c.now)
@@ -211,6 +214,7 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		c.unseal.Answered(ev.Owner, ev.Answers, ev.Failed, c.examineAgain)
 	case ResultEvent:
 		if ev.Err == nil { // an error comes only when the broker stops
+			c.ahead.Heard(ev.Cmds)
 			c.out.HandleResults(ev.Cmds, ev.Results, s, fx)
 		}
 	case DeliverEvent:
@@ -280,6 +284,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 		c.lend.ReportClosure()
 	}
 	c.out.Flush(fx)
+	c.ahead.Sent()
 }
 
 // Capacity takes a handler's machines as they are now.

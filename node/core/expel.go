@@ -22,6 +22,7 @@ func (c *Core) checkExpelled(s StateReader, fx *Effects) {
 	c.incarnation, c.expelled = 0, true
 	c.changes.expelled()
 	c.bounds.Clear()
+	c.ahead.Clear()
 	c.lend.Expelled()
 	c.reports.Clear() // the registration settles them
 }

@@ -13,6 +13,7 @@ import (
 // those in c.again, and all of them if the state took something away or c.seen is 0.
 // It acts on levels: only what the state says now counts, not how it came about.
 func (c *Core) reconcile(s StateReader, fx *Effects) {
+	c.startAhead(c.machines.Freed(), s, fx)
 	again := c.again
 	c.again = nil
 	if change := s.SiteChange(c.site); change != c.seen {
@@ -20,6 +21,7 @@ func (c *Core) reconcile(s StateReader, fx *Effects) {
 		c.seen = change
 		if whole {
 			c.compare(changed, s, fx)
+			c.startAhead(c.ahead.Machines(), s, fx)
 			return
 		}
 		for _, as := range changed {
@@ -43,6 +45,7 @@ func (c *Core) compare(all []fsm.Assignment, s StateReader, fx *Effects) {
 		c.reconcileAssignment(as, s, fx)
 	}
 	c.bounds.DropUnassigned(wanted)
+	c.ahead.Keep(wanted)
 	for id, a := range c.attempts.All() {
 		if !a.Home && !wanted[id] && a.Ended == nil {
 			a.Fenced = true
@@ -73,6 +76,7 @@ func (c *Core) reconcileAssignment(as fsm.Assignment, s StateReader, fx *Effects
 // until it has heard so.
 func (c *Core) giveBack(id executor.ID) {
 	c.returned[id] = true
+	c.ahead.Drop(id)
 	c.bounds.Forget(id)
 }
 
@@ -102,16 +106,26 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 		}
 		return
 	}
-	if class, why := c.machines.NoRoom(&as); why != "" {
+	class, why := c.machines.NoRoom(&as)
+	waits := why != "" || c.ahead.IsBehind(id, as.Machine)
+	switch {
+	case waits && c.mayHold(id, &as, class):
+		c.ahead.Hold(id, as.AttemptRef, as.Machine, as.Need)
+		return
+	case why != "":
 		c.decline(as, class, why)
 		return
 	}
-	rec := attempts.Record{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
+	rec := attempts.Record{
+		ID: id, Machine: as.Machine, Need: executor.Resources(as.Need), AssignedMs: c.ahead.Since(id),
+	}
 	st, err := c.attempts.StartOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
 	if !as.Delivers {
 		st.Task.Outputs = executor.Outputs{}
 	}
-	if err == nil && !c.mayBegin(&rec, &st, as, s) {
+	begins := err != nil || c.mayBegin(&rec, &st, as, s)
+	c.ahead.Begin(id) // for its bound or its files it waits beside the others, not before them
+	if !begins {
 		return
 	}
 	if _, end := c.attempts.Start(rec, st, err, fx); end != nil {

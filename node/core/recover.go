@@ -114,6 +114,7 @@ func (c *Core) handleRegistered(ev RegisteredEvent, fx *Effects) {
 	c.incarnation = ev.Result.Incarnation
 	fx.Writes = append(fx.Writes, record.RegisteredAs(ev.Boot))
 	c.out.BeginIncarnation(ev.Result.Incarnation)
+	c.ahead.Clear()
 	c.seen = 0
 	c.nextJob = max(c.nextJob, ev.Result.NextJob)
 	c.usage.Resume(ev.Result.NextUsage, fx)

@@ -35,8 +35,10 @@ type rig struct {
 	now   time.Time
 	// dateStep is by how much the date was set ahead of now.
 	dateStep time.Duration
-	sites    []*rigSite
-	boots    byte
+	// far is how long a command takes to be ordered.
+	far   time.Duration
+	sites []*rigSite
+	boots byte
 	// late, if set, is given what owners answer, for their askers to hear later.
 	late func(*rigSite, Event)
 }
@@ -293,6 +295,7 @@ func (r *rig) settle() {
 		if len(cmds) == 0 {
 			return
 		}
+		r.now = r.now.Add(r.far)
 		results := r.apply(cmds...)
 		for _, s := range r.sites {
 			mine := s.pending

@@ -29,6 +29,8 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 		return
 	}
 	c.reports.SendStarted()
+	c.returnAhead(s, fx)
+	c.ahead.Tell(s.Version())
 	c.setWindow(s)
 	if c.ticks%usageTicks == 0 {
 		c.renice()

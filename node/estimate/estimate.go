@@ -310,7 +310,7 @@ func (e *Estimator) hazard(sites []string, now int64) (rate float64, ends int) {
 // frees reports whether an attempt that ended so had taken its machine.
 func frees(e fsm.Ending) bool {
 	switch e {
-	case fsm.EndDeclined, fsm.EndUnopened, fsm.EndUnstarted, fsm.EndSuspected:
+	case fsm.EndDeclined, fsm.EndUnopened, fsm.EndHandedBack, fsm.EndUnstarted, fsm.EndSuspected:
 		return false
 	default:
 		return true

@@ -98,7 +98,8 @@ func (w *Watch) ended(ev *fsm.Event) {
 // hasRun reports whether the attempt ran and its site said how long.
 func hasRun(ev *fsm.Event) bool {
 	switch ev.End {
-	case fsm.EndDeclined, fsm.EndUnopened, fsm.EndUnstarted, fsm.EndSuspected, fsm.EndLost, fsm.NoEnding:
+	case fsm.EndDeclined, fsm.EndUnopened, fsm.EndHandedBack, fsm.EndUnstarted, fsm.EndSuspected, fsm.EndLost,
+		fsm.NoEnding:
 		return ev.RunMs > 0
 	default:
 		return ev.RunMs > 0 || ev.StartedMs >= 0

@@ -103,6 +103,8 @@ func forgeries(t *testing.T, victim *testbed.Site) map[command.Kind]command.Body
 		&command.GossipKey{Term: st.Term, Generation: 2, Key: [32]byte{7}},
 		&command.Lead{Term: st.Term},
 		&command.Deliver{Attempts: []command.Delivered{{AttemptRef: ref, Outcome: command.DeliveryLost}}},
+		&command.Ahead{IdleMs: 1000},
+		&command.HandBack{Attempts: []command.AttemptRef{ref}},
 		&command.Orphans{Attempts: []command.Ended{{AttemptRef: ref, Outcome: command.Orphaned, RunMs: 1}}},
 	} {
 		c := command.Command{ID: command.ID{Site: victim.Name, Incarnation: 1, Seq: 1}, Body: b}

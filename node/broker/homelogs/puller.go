@@ -82,7 +82,8 @@ func (p *Puller) Run(ctx context.Context) {
 
 // neverRan are the endings of attempts that have written nothing, or may still write: of those another end follows.
 var neverRan = map[fsm.Ending]bool{
-	fsm.EndDeclined: true, fsm.EndUnstarted: true, fsm.EndUnopened: true, fsm.EndSuspected: true,
+	fsm.EndDeclined: true, fsm.EndUnstarted: true, fsm.EndUnopened: true, fsm.EndHandedBack: true,
+	fsm.EndSuspected: true,
 }
 
 // take notes what an event says has ended at another site. That an attempt has started may never be told: its site

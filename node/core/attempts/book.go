@@ -81,7 +81,9 @@ func outputsOf(o *jobspec.Outputs) executor.Outputs {
 // Start records an attempt and has its handler start it after the sync, or its files fetched first if another site has
 // them (see Begin). With err, why it cannot be started, it only records it, and returns its end.
 func (b *Book) Start(rec Record, st turn.StartEffect, err error, fx *turn.Effects) (a *Attempt, end *executor.Result) {
-	rec.AssignedMs = b.now.Wall.UnixMilli()
+	if rec.AssignedMs == 0 {
+		rec.AssignedMs = b.now.Wall.UnixMilli()
+	}
 	handler := b.machines.HandlerOf(rec.Machine)
 	st.Handler = handler
 	rec.Inputs, rec.Outputs = inputBlobs(st.Inputs), st.Task.Outputs

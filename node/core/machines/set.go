@@ -5,10 +5,12 @@ package machines
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/turn"
 	"github.com/cloudshare/cloudshare/node/trouble"
@@ -27,13 +29,15 @@ type Set struct {
 	troubles *trouble.Troubles
 	// used counts every attempt from begin until it ended or was dropped.
 	used occupancy
+	// freed are machines that may have got room since Freed was called.
+	freed map[string]bool
 }
 
 // NewSet returns a site's set without handlers; now is the moment of the turn.
 func NewSet(limits node.Exposure, now *turn.Clock, troubles *trouble.Troubles) Set {
 	return Set{
 		limits: limits, now: now, troubles: troubles,
-		byName: map[string]machine{}, terms: map[string]Terms{}, used: newOccupancy(),
+		byName: map[string]machine{}, terms: map[string]Terms{}, used: newOccupancy(), freed: map[string]bool{},
 	}
 }
 
@@ -73,7 +77,7 @@ func (s *Set) Update(handler string, list []executor.Machine) {
 		}
 	}
 	for _, m := range s.terms[handler].onTerms(handler, list, s.files) {
-		s.byName[m.Name] = m
+		s.byName[m.Name], s.freed[m.Name] = m, true
 	}
 	s.order = s.order[:0]
 	for name := range s.byName {
@@ -94,6 +98,17 @@ func (s *Set) Take(machine string, need executor.Resources, home bool) {
 // Free counts an attempt out.
 func (s *Set) Free(machine string, need executor.Resources, home bool) {
 	s.used.add(machine, need, home, -1)
+	s.freed[machine] = true
+}
+
+// Freed returns the machines, by name, that may have got room since it was called last.
+func (s *Set) Freed() []string {
+	if len(s.freed) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(s.freed))
+	clear(s.freed)
+	return names
 }
 
 // IsResting reports whether a machine rests now.
@@ -129,6 +144,23 @@ func (s *Set) NoRoom(as *fsm.Assignment) (class trouble.DeclineClass, why string
 	}
 	return class, ""
 }
+
+// TakesAhead reports whether an assignment may wait for its machine behind as many others that need so much: it would
+// fit the machine without others' tasks, and with what runs of the federation all of it is no more than the state may
+// assign. What runs counts too: while a wide task waits, little runs, and more may wait.
+func (s *Set) TakesAhead(as *fsm.Assignment, queued int, need command.Resources) bool {
+	m, home, homeTasks := s.byName[as.Machine], s.used.home[as.Machine], s.used.homeTasks[as.Machine]
+	tasks := int64(queued) + s.used.tasks[as.Machine] - homeTasks
+	if m.limited && tasks >= layers*(m.slots-homeTasks) {
+		return false
+	}
+	open, _ := s.limits.Exposed(m.Machine, home, 0)
+	most := command.Resources{MilliCPU: layers * open.MilliCPU, MemMiB: layers * open.MemMiB, GPU: layers * open.GPU}
+	return as.Need.FitsIn(open) && fits(most, need.Plus(s.used.all[as.Machine]).Minus(home), as.Need)
+}
+
+// layers is how much of a machine the state may assign, as a multiple of what is offered of it.
+const layers = 3
 
 // Unfit returns why a machine does not run such a task, foreign or the site's own; "" if
 // it does. The state has matched both; the machine may be another one since.

@@ -115,7 +115,7 @@ func lastWord(body command.Body) bool {
 
 // BeginIncarnation starts a new incarnation's numbers. What the last one left without a
 // result is said again: every such command names jobs and attempts by ids that
-// are executed once. Offers, bounds, usage and verdicts are made again by their owners.
+// are executed once. Offers, bounds, usage, verdicts and idle times are made again by their owners.
 func (o *Outbox) BeginIncarnation(incarnation uint64) {
 	if incarnation == o.incarnation {
 		return
@@ -133,7 +133,8 @@ func (o *Outbox) BeginIncarnation(incarnation uint64) {
 			return true
 		}
 		switch w.body.(type) {
-		case *command.Offer, *command.Usage, *command.SiteLost, *command.Suspect, *command.Bound:
+		case *command.Offer, *command.Usage, *command.SiteLost, *command.Suspect, *command.Bound,
+			*command.Ahead:
 			return true
 		}
 		return false

@@ -15,6 +15,7 @@ type StateReader interface {
 	Index() uint64
 	Version() uint32 // apply version in force
 	Assignment(site string, ref command.AttemptRef) (fsm.Assignment, bool)
+	CouldBegin(site string, ref command.AttemptRef) bool
 	AssignmentsSince(site string, entry uint64) (changed []fsm.Assignment, whole bool)
 	SiteChange(site string) uint64
 	SiteState(site string) (state fsm.SiteState, incarnation uint64)

@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,11 @@ func TestLooksDeposeNoLeader(t *testing.T) {
 	c.open(t, "b")
 	c.open(t, "cc")
 	await(t, "three voters", func() bool { return len(first.voters()) == 3 })
+	await(t, "timeouts of voters at all of them", func() bool {
+		return !slices.ContainsFunc(c.running(), func(l *Log) bool {
+			return l.raft.ReloadableConfig().HeartbeatTimeout != c.time.heartbeat
+		})
+	})
 	term := lead.raft.CurrentTerm()
 	for range 100 {
 		for _, l := range c.running() {

@@ -22,7 +22,6 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -375,7 +374,7 @@ func (f *fakeBroker) Status(hash bool) node.Status {
 		Site: f.site, Lead: "site-1", Term: 2, Index: 7, Version: "v", Federation: "uuid", Incarnation: 3,
 		Estimates: node.Calibration{Starts: 40, Held: 37, Open: 2}, Voters: []string{"site-1"}, Members: []string{"site-1"},
 		Handlers: []node.HandlerStatus{{Name: "local", Status: "ok"}},
-		Placement: coord.Placement{
+		Placement: node.Placement{
 			Majorities: map[string]time.Duration{"site-1": 10 * time.Millisecond, "site-2": 150 * time.Millisecond}, Turns: []string{"site-1"},
 		},
 	}

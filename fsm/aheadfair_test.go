@@ -14,7 +14,6 @@ type farPlay struct {
 	now      int64
 	way, run int64
 	ahead    bool
-	owners   map[command.JobID]string
 	queue    []command.AttemptRef // at the lender, in the order of arrival
 	arriving []farNews
 	ends     []farNews // on their way to the log

@@ -51,10 +51,10 @@ func (k Kind) OfLeader() bool {
 // Since returns the first apply version that has a kind. A member that only knows older ones cannot read it:
 // until that version is in force, all refuse it.
 func (k Kind) Since() uint32 {
-	switch k {
-	case KindOrphans:
+	switch {
+	case k == KindOrphans:
 		return OrphansVersion
-	case KindAhead, KindHandBack:
+	case k == KindAhead || k == KindHandBack:
 		return AheadVersion
 	}
 	return FirstVersion

@@ -201,14 +201,7 @@ func (ld *leadership) handOverSlow(ctx context.Context, h *handoverTracker, othe
 	own, known := ld.store.Latency(now)
 	others = ld.hastening(others, now)
 	successor, slow := chooseFasterVoter(own, others)
-	switch {
-	case !known || !slow || noSlowDiskHandover:
-		h.slow = time.Time{}
-		return
-	case h.slow.IsZero():
-		h.slow = now
-	}
-	if now.Sub(h.slow) < ld.t.slow || !ld.handed[reasonDisk].Due(now) {
+	if !calm(&h.slow, known && slow && !noSlowDiskHandover, now, ld.t.slow) || !ld.handed[reasonDisk].Due(now) {
 		return
 	}
 	h.slow = now // look again as long before voters are asked again

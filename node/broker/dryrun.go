@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -44,19 +43,15 @@ func (b *Broker) foresee(ctx context.Context, req node.Request) (words string, v
 	if len(req.Spec.After) == 0 {
 		return "", false, nil
 	}
-	done := make(chan foreseen, 1)
-	ok := b.post(core.ForeseeEvent{Req: req, Reply: func(words string, vain bool, err error) {
-		done <- foreseen{words, vain, err}
-	}})
-	if !ok {
-		return "", false, fmt.Errorf("ask about a job: %w", node.ErrStopping)
+	var f foreseen
+	err = b.postAndWait(ctx, func(done func()) core.Event {
+		return core.ForeseeEvent{Req: req, Reply: func(words string, vain bool, err error) {
+			f = foreseen{words, vain, err}
+			done()
+		}}
+	})
+	if err != nil {
+		return "", false, err
 	}
-	select {
-	case f := <-done:
-		return f.words, f.vain, f.err
-	case <-ctx.Done():
-		return "", false, fmt.Errorf("ask about a job: %w", context.Cause(ctx))
-	case <-b.ctx.Done():
-		return "", false, fmt.Errorf("ask about a job: %w", node.ErrStopping)
-	}
+	return f.words, f.vain, f.err
 }

@@ -89,8 +89,15 @@ func (p *process) post(ev core.Event) bool {
 
 // query runs f on the loop's goroutine and waits for it.
 func (p *process) query(ctx context.Context, f func(*core.Core)) error {
+	return p.postAndWait(ctx, func(done func()) core.Event {
+		return core.AskEvent(func(c *core.Core) { f(c); done() })
+	})
+}
+
+// postAndWait posts an event and waits until its answer has called done, once. On an error that may still come.
+func (p *process) postAndWait(ctx context.Context, event func(done func()) core.Event) error {
 	done := make(chan struct{})
-	if !p.post(core.AskEvent(func(c *core.Core) { f(c); close(done) })) {
+	if !p.post(event(func() { close(done) })) {
 		return fmt.Errorf("ask broker: %w", node.ErrStopping)
 	}
 	select {

@@ -15,17 +15,22 @@ import (
 // has clock ticks only, of which a short round has few. A thread that has ended is not counted; Go keeps its threads.
 func brokerTimeOf(fed *testbed.Federation) (sum time.Duration, err error) {
 	for _, s := range fed.Sites {
-		pid, err := s.PID()
-		if err != nil {
-			return 0, err
-		}
-		used, err := threadsTime(fmt.Sprintf("/proc/%d/task", pid))
+		used, err := timeOf(s)
 		if err != nil {
 			return 0, err
 		}
 		sum += used
 	}
 	return sum, nil
+}
+
+// timeOf returns what one broker has used of the cores so far.
+func timeOf(s *testbed.Site) (time.Duration, error) {
+	pid, err := s.PID()
+	if err != nil {
+		return 0, err
+	}
+	return threadsTime(fmt.Sprintf("/proc/%d/task", pid))
 }
 
 // threadsTime adds up a folder of threads.

@@ -49,11 +49,8 @@ func (s step) grow(ctx context.Context) error {
 func (s step) used(of []*testbed.Site) (map[*testbed.Site]time.Duration, error) {
 	out := make(map[*testbed.Site]time.Duration, len(of))
 	for _, site := range of {
-		pid, err := site.PID()
-		if err == nil {
-			out[site], err = threadsTime(fmt.Sprintf("/proc/%d/task", pid))
-		}
-		if err != nil {
+		var err error
+		if out[site], err = timeOf(site); err != nil {
 			return nil, err
 		}
 	}

@@ -13,11 +13,7 @@ import (
 )
 
 // crowd is brokers of one host, so that all of them send over its loopback, and nobody else does.
-type crowd struct {
-	farSites
-
-	dir string
-}
+type crowd struct{ farSites }
 
 const (
 	crowdVoters = 5
@@ -34,8 +30,9 @@ func openCrowd(ctx context.Context, env environment, profile string) (*crowd, er
 	if err != nil {
 		return nil, err
 	}
-	c := &crowd{dir: filepath.Join(env.dir, "crowd-"+profile)}
-	c.farSites = farSites{lab: lab, binary: env.binary, profile: profile, cores: 1}
+	c := &crowd{farSites{
+		lab: lab, dir: filepath.Join(env.dir, "crowd-"+profile), binary: env.binary, profile: profile, cores: 1,
+	}}
 	for range crowdVoters {
 		if err := c.add(); err != nil {
 			return nil, errors.Join(err, lab.Close())
@@ -54,11 +51,7 @@ func (c *crowd) add() error {
 	if len(c.list) >= crowdVoters {
 		s.nice = crowdNice
 	}
-	if err := c.configure(s); err != nil {
-		return err
-	}
-	c.list, c.Sites = append(c.list, s), append(c.Sites, s.Site)
-	return nil
+	return c.enter(s)
 }
 
 // invite has the voters let in so many more sites, each voter the same share, and returns the ways in.

@@ -88,8 +88,13 @@ func openFarSites(ctx context.Context, env environment, sites, cores int, profil
 // add makes the site of the next host; its broker does not run.
 func (f *farSites) add() (*farSite, error) {
 	s := newFarSite(f.dir, len(f.list)+1, f.lab.Hosts[len(f.list)], 7700)
+	return s, f.enter(s)
+}
+
+// enter configures a site, which is the newest one then.
+func (f *farSites) enter(s *farSite) error {
 	f.list, f.Sites = append(f.list, s), append(f.Sites, s.Site)
-	return s, f.configure(s)
+	return f.configure(s)
 }
 
 // joinOneMore has one more site join, beside those that vote.

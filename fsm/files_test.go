@@ -22,7 +22,7 @@ func TestFilesAreMatched(t *testing.T) {
 	lends("b", 15<<30)
 	w.must("c", w.offering("c", 1))
 	needs := w.job("a", 1)
-	needs.Selectors = []string{command.FilesSelector("a", 2<<30)}
+	needs.Selectors = []string{command.FilesSelector("a", 5<<30)}
 	w.submit("a", needs)
 	id := command.JobID{Site: "a", Num: 1}
 	const wish = "room for files of up to 16 GiB"

@@ -10,7 +10,7 @@ func TestTermsValidate(t *testing.T) {
 		"label site is implied":            {Labels: map[string]string{"site": "b"}},
 		"label cloudshare/files-16g is":    {Labels: map[string]string{"cloudshare/files-16g": "all.sites"}},
 		"label cloudshare/network is":      {Labels: map[string]string{"cloudshare/network": "all.host"}},
-		"and 5 of the broker's own count":  {Labels: map[string]string{"gpu": strings.Repeat("x", 64)}},
+		"and 8 of the broker's own count":  {Labels: map[string]string{"gpu": strings.Repeat("x", 64)}},
 		"label handler is implied":         {Labels: map[string]string{"handler": "b"}},
 		"tasks -1: must be 0 to 1000000":   {Tasks: -1},
 		`labels: out of bounds: value "-"`: {Labels: map[string]string{"gpu": "-"}},

@@ -23,11 +23,15 @@ type fileClass struct {
 	words string
 }
 
-// fileClasses are in their order. The largest is as much as the files of a task may ever have.
+// fileClasses are in their order, each four times the one before: a task is not sent where there is four times what it
+// asks for only. The largest is as much as the files of a task may ever have.
 var fileClasses = [...]fileClass{
 	{filesPrefix + "1g", 1 << 30, "1 GiB"},
+	{filesPrefix + "4g", 4 << 30, "4 GiB"},
 	{filesPrefix + "16g", 16 << 30, "16 GiB"},
+	{filesPrefix + "64g", 64 << 30, "64 GiB"},
 	{filesPrefix + "256g", 256 << 30, "256 GiB"},
+	{filesPrefix + "1t", 1 << 40, "1 TiB"},
 	{filesPrefix + "4t", MaxOutputBytes, "4 TiB"},
 }
 

@@ -11,8 +11,8 @@ import (
 func TestFilesSelectorAndLabelsMeet(t *testing.T) {
 	const g = 1 << 30
 	for bytes, class := range map[int64]int64{
-		0: g, 1: g, g: g, g + 1: 16 * g, 16 * g: 16 * g, 17 * g: 256 * g,
-		256*g + 1: MaxOutputBytes, MaxOutputBytes: MaxOutputBytes,
+		0: g, 1: g, g: g, g + 1: 4 * g, 16 * g: 16 * g, 17 * g: 64 * g,
+		256*g + 1: 1024 * g, 1024*g + 1: MaxOutputBytes, MaxOutputBytes: MaxOutputBytes,
 	} {
 		for _, owner := range []string{"a", "b", "zz"} {
 			r, err := ParseSelector(FilesSelector(owner, bytes))
@@ -34,7 +34,8 @@ func TestFilesSelectorAndLabelsMeet(t *testing.T) {
 		t.Errorf("of nothing: %v", l)
 	}
 	if got, want := FilesLabels("a", 16*g, MaxOutputBytes), map[string]string{
-		"cloudshare/files-1g": FilesAll, "cloudshare/files-16g": FilesAll, "cloudshare/files-256g": "a", "cloudshare/files-4t": "a",
+		"cloudshare/files-1g": FilesAll, "cloudshare/files-4g": FilesAll, "cloudshare/files-16g": FilesAll,
+		"cloudshare/files-64g": "a", "cloudshare/files-256g": "a", "cloudshare/files-1t": "a", "cloudshare/files-4t": "a",
 	}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -65,9 +66,10 @@ func TestFilesLent(t *testing.T) {
 		{1, g, g},
 		{0, g, 0},
 		{g, 16 * g, g},
-		{g + 1, 16 * g, 16 * g},
-		{g + 1, 16*g - 1, g},
-		{17 * g, 4096 * g, 256 * g},
+		{g + 1, 4 * g, 4 * g},
+		{g + 1, 4*g - 1, g},
+		{5 * g, 16 * g, 16 * g},
+		{17 * g, 4096 * g, 64 * g},
 		{5000 * g, 5000 * g, 4096 * g},
 	} {
 		if got := FilesLent(c.now, c.ever); got != c.want {

@@ -88,20 +88,20 @@ func TestOffersPromiseTheRoomThereIs(t *testing.T) {
 		b.turn(RoomEvent{Room: bytes})
 		r.settle()
 	}
-	room(16<<30 - 1)
+	room(4<<30 - 1)
 	a.submit(outputJob, "") // of up to 2 GiB
 	r.settle()
 	if len(b.running) != 0 {
 		t.Errorf("without room for its class b runs %v", b.running)
 	}
 	if labels := b.offered(); !strings.Contains(labels, "files-1g=all.sites") ||
-		!strings.Contains(labels, "files-16g=b") || strings.Contains(labels, "files-256g=all") {
+		!strings.Contains(labels, "files-4g=b") || strings.Contains(labels, "files-256g=all") {
 		t.Errorf("it offers %s", labels)
 	}
 	room(1 << 50)
 	b.finish(b.only(), 0)
 	if labels := b.offered(); !strings.Contains(labels, "files-16g=all.sites") ||
-		!strings.Contains(labels, "files-256g=b") {
+		!strings.Contains(labels, "files-64g=b") {
 		t.Errorf("it offers %s", labels)
 	}
 }

@@ -62,7 +62,7 @@ func (s *sweep) cli(t *testing.T, at *testbed.Site, args ...string) []byte {
 func (s *sweep) submit(t *testing.T, at *testbed.Site, more ...string) string {
 	t.Helper()
 	args := append([]string{
-		"submit", "--format", "json", "--input", "big", "--input-each", "in/*:in.txt", "--output", "out/",
+		"submit", "--format", "json", "--input", "big", "--input-each", "in/*:in.txt", "--output", "out/", "--output-max", "8Mi",
 	}, more...)
 	out := s.cli(t, at, append(args, "--", "/bin/sh", "-c",
 		"mkdir out && cat big in.txt | sha256sum >out/sum && cat in.txt >out/copy.bin")...)

@@ -13,11 +13,11 @@ import (
 // TestOtherUsers: who is not root gets what modes allow, as on any disk. Sandboxes of
 // root's broker have another user.
 func TestOtherUsers(t *testing.T) {
-	at, err := os.MkdirTemp("", "slowfs") // t.TempDir is inside a folder of root's only
+	at, err := os.MkdirTemp("", "slowfs") //nolint:usetesting // t.TempDir is inside a folder of root's only
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.Remove(at)
+	t.Cleanup(func() { _ = os.Remove(at) })
 	folder := t.TempDir()
 	server, err := mount(delay{filepath.Join(t.TempDir(), "delay")}, folder, at)
 	if err != nil {

@@ -63,9 +63,11 @@ func TestFilesLabels(t *testing.T) {
 		{true, lending{}, "cloudshare/network=a,gpu=a100"},
 		{false, lending{true, 16 << 30, 16 << 30}, "cloudshare/network=a,gpu=a100"},
 		{true, lending{true, 16 << 30, 16 << 30}, "cloudshare/files-16g=all.sites,cloudshare/files-1g=all.sites," +
-			"cloudshare/files-256g=a,cloudshare/files-4t=a,cloudshare/network=a,gpu=a100"},
+			"cloudshare/files-1t=a,cloudshare/files-256g=a,cloudshare/files-4g=all.sites,cloudshare/files-4t=a," +
+			"cloudshare/files-64g=a,cloudshare/network=a,gpu=a100"},
 		{true, lending{true, 16 << 30, 0}, "cloudshare/files-16g=a,cloudshare/files-1g=a," +
-			"cloudshare/files-256g=a,cloudshare/files-4t=a,cloudshare/network=a,gpu=a100"},
+			"cloudshare/files-1t=a,cloudshare/files-256g=a,cloudshare/files-4g=a,cloudshare/files-4t=a," +
+			"cloudshare/files-64g=a,cloudshare/network=a,gpu=a100"},
 	} {
 		terms := Terms{Labels: "gpu=a100", Site: "a", Collects: c.collects}
 		m := executor.Machine{Labels: "cloudshare/files-4t=all.sites"}

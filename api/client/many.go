@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -52,13 +53,22 @@ type RerunQuery struct {
 	States []string
 	Tasks  string // indices and ranges, such as "3,17,40-60"
 	Key    string // idempotency key, "" for none
+	// What each task has instead of what it had; nil and "" leave that.
+	CPU, GPU *int64
+	Memory   string // such as "8Gi"
+	Timeout  string // such as "2h"
 }
 
 // Rerun submits a job that runs tasks of an earlier one again, with their indices.
 func (c *Client) Rerun(ctx context.Context, id string, q RerunQuery) (Accepted, error) {
-	v := values("tasks", q.Tasks)
+	v := values("tasks", q.Tasks, "memory", q.Memory, "timeout", q.Timeout)
 	if len(q.States) > 0 {
 		v["state"] = q.States
+	}
+	for name, n := range map[string]*int64{"cpu": q.CPU, "gpu": q.GPU} {
+		if n != nil {
+			v.Set(name, strconv.FormatInt(*n, 10))
+		}
 	}
 	a, res, err := get[wire.Accepted](ctx, c, http.MethodPost, jobPath(id)+"/rerun", v, nil,
 		SubmitOptions{Key: q.Key}.header(wire.TypeJSON))

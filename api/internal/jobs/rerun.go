@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -19,9 +20,14 @@ func (j *Jobs) registerRerun() {
 	j.api.Handle(huma.Operation{
 		OperationID: "rerun", Method: http.MethodPost, Path: "/v1/jobs/{id}/rerun", Summary: "Run tasks of a job again, as a new job",
 		Description: "The new job is the same but for its indices: its tasks have those of the tasks that are run again. " +
-			"Without state and tasks these are the ones that failed or were lost so far.",
+			"Without state and tasks these are the ones that failed or were lost so far. What cpu, memory, gpu and timeout " +
+			"say, each task has instead of what it had.",
 		Parameters: []*huma.Param{
 			rest.IDParam(), rest.StatesParam(), rest.QueryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
+			rest.QueryParam("cpu", huma.TypeInteger, "cores that each task needs now"),
+			rest.QueryParam("memory", huma.TypeString, "memory that each may use now, such as 8Gi"),
+			rest.QueryParam("gpu", huma.TypeInteger, "GPUs that each needs now"),
+			rest.QueryParam("timeout", huma.TypeString, "how long each may run now, such as 2h"),
 			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and request give the first answer again"},
 		},
 		Responses: j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Accepted{}), 400, 403, 404,
@@ -52,13 +58,49 @@ func (j *Jobs) rerun(w http.ResponseWriter, r *http.Request, param func(string) 
 	if q.Only.Len() > 0 && states == 0 {
 		q.States = 0 // they are named
 	}
+	changes, err := rerunChanges(r)
+	if err != nil {
+		return err
+	}
 	spec, err := j.broker.Rerun(r.Context(), id, q)
+	if err == nil && changes != nil {
+		err = spec.Change(changes)
+	}
 	if err != nil {
 		return err
 	}
 	req := node.Request{Spec: spec, Key: key}
 	if key != "" { // more tasks may have failed by the time it is asked again
-		req.Meaning = sha256.Sum256(fmt.Appendf(nil, "rerun %s %d %s", id, q.States, q.Only))
+		req.Meaning = sha256.Sum256(fmt.Appendf(nil, "rerun %s %d %s%s", id, q.States, q.Only, changes))
 	}
 	return j.accept(w, r, req)
+}
+
+// rerunChanges reads what the tasks have otherwise than before, as an object of a job's fields; nil = nothing.
+func rerunChanges(r *http.Request) ([]byte, error) {
+	fields, resources := map[string]any{}, map[string]any{}
+	query := r.URL.Query()
+	for name, within := range map[string][2]uint64{"cpu": {1, command.MaxMilliCPU / 1000}, "gpu": {0, command.MaxGPU}} {
+		if !query.Has(name) {
+			continue
+		}
+		n, err := rest.QueryUint(r, name, 0, within[0], within[1])
+		if err != nil {
+			return nil, err
+		}
+		resources[name] = n
+	}
+	if query.Has("memory") {
+		resources["memory"] = query.Get("memory")
+	}
+	if query.Has("timeout") {
+		fields["timeout"] = query.Get("timeout")
+	}
+	if len(resources) > 0 {
+		fields["resources"] = resources
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(fields)
 }

@@ -23,8 +23,8 @@ type fileClass struct {
 	words string
 }
 
-// fileClasses are in their order, each four times the one before: a task is not sent where there is four times what it
-// asks for only. The largest is as much as the files of a task may ever have.
+// fileClasses are in their order, each four times the one before, so that no job above 1 GiB requires four times what
+// the files of its tasks may take. The largest is as much as the files of a task may ever have.
 var fileClasses = [...]fileClass{
 	{filesPrefix + "1g", 1 << 30, "1 GiB"},
 	{filesPrefix + "4g", 4 << 30, "4 GiB"},

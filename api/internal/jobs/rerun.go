@@ -80,15 +80,18 @@ func (j *Jobs) rerun(w http.ResponseWriter, r *http.Request, param func(string) 
 func rerunChanges(r *http.Request) ([]byte, error) {
 	fields, resources := map[string]any{}, map[string]any{}
 	query := r.URL.Query()
-	for name, within := range map[string][2]uint64{"cpu": {1, command.MaxMilliCPU / 1000}, "gpu": {0, command.MaxGPU}} {
-		if !query.Has(name) {
+	for _, of := range []struct { // in this order, so that the same request has the same error
+		name        string
+		least, most uint64
+	}{{"cpu", 1, command.MaxMilliCPU / 1000}, {"gpu", 0, command.MaxGPU}} {
+		if !query.Has(of.name) {
 			continue
 		}
-		n, err := rest.QueryUint(r, name, 0, within[0], within[1])
+		n, err := rest.QueryUint(r, of.name, 0, of.least, of.most)
 		if err != nil {
 			return nil, err
 		}
-		resources[name] = n
+		resources[of.name] = n
 	}
 	if query.Has("memory") {
 		resources["memory"] = query.Get("memory")

@@ -165,19 +165,18 @@ func TestNoticesOutliveTheBroker(t *testing.T) {
 			t.Errorf("sent %s, and %s", bodies[0], b)
 		}
 	}
-	count := len(bodies)
 	mu.Unlock()
 	r.restart()
-	if again, _ := r.Find(1); len(r.due()) != 0 || again.List[0].State != n.List[0].State || again.Event != nil {
+	again, _ := r.Find(1)
+	if len(r.due()) != 0 || again.List[0].State != n.List[0].State || again.Event != nil {
 		t.Errorf("after a receipt: %+v", again)
 	}
 	r.end(1, "succeeded") // an end is told once
 	r.end(2, "succeeded")
 	r.await(2, "a receipt", over)
-	mu.Lock()
-	defer mu.Unlock()
-	if len(bodies) != count+1 {
-		t.Errorf("%d requests, want %d", len(bodies), count+1)
+	// Requests are not counted: the server may see late what a stopped run of the broker had begun to send.
+	if first, _ := r.Find(1); first.List[0].Attempts != again.List[0].Attempts {
+		t.Errorf("tried %d times before a second end, %d times after", again.List[0].Attempts, first.List[0].Attempts)
 	}
 }
 

@@ -25,7 +25,8 @@ type Client struct {
 	url            string
 	attempt, token string
 	http           *http.Client
-	errors         int // in a row
+	errors         int   // in a row
+	why            error // the latest of them that is not the end of a context
 }
 
 // NewClient returns the client of an attempt for the holder of a key at url, which is http://HOST:PORT.
@@ -65,7 +66,7 @@ func (c *Client) call(
 		return nil, err
 	}
 	if res.StatusCode == http.StatusOK {
-		c.errors = 0
+		c.errors, c.why = 0, nil
 		return res.Body, nil
 	}
 	defer res.Body.Close()
@@ -77,8 +78,12 @@ func (c *Client) call(
 	return nil, err
 }
 
-// pause waits a moment, longer after each error in a row, or returns why not to.
-func (c *Client) pause(ctx context.Context) error {
+// pause waits a moment after an error, longer after each more in a row. When ctx ends it returns that, and the latest
+// error that came of something else: a call that the end of ctx cut short does not say why the ones before it failed.
+func (c *Client) pause(ctx context.Context, err error) error {
+	if ctx.Err() == nil || c.why == nil {
+		c.why = err
+	}
 	c.errors = min(c.errors+1, maxErrors)
 	t := time.NewTimer(again << (c.errors - 1))
 	defer t.Stop()
@@ -86,6 +91,6 @@ func (c *Client) pause(ctx context.Context) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("%w: %w", context.Cause(ctx), c.why)
 	}
 }

@@ -48,8 +48,8 @@ func (r *resumed) Read(p []byte) (int, error) {
 		}
 		if err != nil {
 			r.close()
-			if werr := r.client.pause(r.ctx); werr != nil {
-				return 0, fmt.Errorf("%w: %w", werr, err)
+			if err = r.client.pause(r.ctx, err); err != nil {
+				return 0, err
 			}
 		}
 	}

@@ -22,8 +22,8 @@ func (c *Client) Send(ctx context.Context, run, dir string, want executor.Output
 			return err
 		}
 		c.http.CloseIdleConnections() // the next one may find another way
-		if werr := c.pause(ctx); werr != nil {
-			return fmt.Errorf("send its files: %w: %w", werr, err)
+		if err = c.pause(ctx, err); err != nil {
+			return fmt.Errorf("send its files: %w", err)
 		}
 	}
 }

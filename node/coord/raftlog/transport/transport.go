@@ -194,6 +194,7 @@ func (t *Transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, r
 			begin = before.Add(-trip)
 		}
 		p.alone.Add(now, now.Sub(begin))
+		p.way.doubt(now, now.Sub(begin), wayQuiets*t.quiet.For)
 	}
 }
 

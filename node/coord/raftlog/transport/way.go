@@ -29,11 +29,22 @@ type way struct {
 	trips    latency.Shortest
 	measured int       // Invariant: at most leastTrips
 	at       time.Time // of the last measurement; zero = there was none
+	doubted  time.Time // when all of that was last forgotten; zero = never
 }
 
 func (w *way) add(now time.Time, took time.Duration) {
 	w.trips.Add(now, took)
 	w.measured, w.at = min(w.measured+1, leastTrips), now
+}
+
+// doubt forgets what was measured of a way that is no longer far from here if an answer to entries says otherwise: it
+// has grown, or a disk was slow, so that it does so once in a while at most. A member that does not vote is sent few
+// heartbeats, and would have to wait for its pipe for minutes.
+func (w *way) doubt(now time.Time, took, again time.Duration) {
+	if w.measured < leastTrips || w.isFar() || took < farAt || now.Sub(w.doubted) < again {
+		return
+	}
+	*w = way{doubted: now}
 }
 
 // isDue reports whether a heartbeat has to measure it: it is not known, or was known for so long.

@@ -68,6 +68,48 @@ func TestWayNeedsSomeTrips(t *testing.T) {
 	}
 }
 
+// TestWayThatGrew: answers to entries that take long have the way measured anew, so that a member that is sent few
+// heartbeats gets its pipe soon after it has moved away. A disk that is slow for good does so seldom.
+func TestWayThatGrew(t *testing.T) {
+	const again = time.Minute
+	var w way
+	now := time.Unix(1_700_000_000, 0)
+	beat := func(trip time.Duration) {
+		for range leastTrips {
+			if !w.isDue(now, again) {
+				t.Fatal("no heartbeat is due")
+			}
+			w.add(now, trip)
+		}
+	}
+	beat(time.Millisecond)
+	w.doubt(now, farAt-1, again)
+	if w.isDue(now, again) {
+		t.Error("a quick answer was a reason for doubt")
+	}
+	w.doubt(now, 2*roundTrip, again)
+	if w.isNear() || w.isFar() {
+		t.Error("known without having been measured")
+	}
+	beat(roundTrip)
+	if !w.isFar() {
+		t.Error("near still")
+	}
+	w = way{}
+	beat(time.Millisecond)
+	for i := range 120 { // a slow disk at a near member
+		before := w.doubted
+		w.doubt(now, time.Second, again)
+		if doubts := w.doubted != before; doubts != (i%60 == 0) {
+			t.Errorf("second %d: doubted %v", i, doubts)
+		}
+		for w.isDue(now, time.Hour) {
+			w.add(now, time.Millisecond)
+		}
+		now = now.Add(time.Second)
+	}
+}
+
 // TestHeartbeatsMeasureTheWay: entries wait for a disk, so they do not.
 func TestHeartbeatsMeasureTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -113,6 +113,7 @@ type timing struct {
 	slots                      int           // entries in flight
 	gather                     int           // commands that do not wait for the entry in flight
 	rest                       time.Duration // between an entry and the next one of reports only
+	pace                       time.Duration // between two entries in flight, of a member's and the leader's
 	bundles                    int           // under way from a member to the leader
 	maxAppend                  int           // entries a raft RPC
 	snapshotEntries            uint64
@@ -142,7 +143,7 @@ func (t timing) calls() relay.Timing {
 	return relay.Timing{
 		RPC: t.rpc, Reply: t.reply, Confirm: t.lease, Backoff: t.backoff, MaxBackoff: t.maxBackoff,
 		Slots: t.slots, Gather: t.gather, EntryBytes: 1 << 20, Rest: t.rest, Bundles: t.bundles,
-		Quota: relay.DefaultQuota(),
+		Pace: t.pace, Quota: relay.DefaultQuota(),
 	}
 }
 
@@ -170,10 +171,11 @@ func timingOf(p Profile) timing {
 		t.epochCheck = 30 * time.Second
 		t.slow = 10 * time.Second
 		t.trips, t.far = 10*time.Second, 2*time.Minute
-		t.bundles = 16
-		t.stall, t.hang, t.rest = 8*time.Second, 30*time.Second, 0 // calls gather for a round trip anyway
-		t.unheard = time.Second                                    // some round trips
-		t.handshake, t.drain, t.slots, t.gather, t.maxAppend = 10*time.Second, 8*time.Second, 16, 1, 512
+		// So many for round trips of 200 ms: where fewer are under way, calls wait for one of them to come back.
+		t.pace, t.slots, t.bundles = 3*time.Millisecond, 64, 64
+		t.stall, t.hang = 8*time.Second, 30*time.Second
+		t.unheard = time.Second // some round trips
+		t.handshake, t.drain, t.maxAppend = 10*time.Second, 8*time.Second, 512
 	}
 	return t
 }

@@ -42,7 +42,9 @@ type link struct {
 	queue   []*proposal         // not sent
 	sent    map[uint64]sentCall // no outcome yet
 	flying  int                 // bundles whose calls have none
-	asks    []leaderQuestion    // questions not sent
+	bundled time.Time           // when the newest bundle was made
+	pace    alarm
+	asks    []leaderQuestion // questions not sent
 	asked   map[uint64]chan answer
 	nextAsk uint64
 	// heard is when the leader last answered, or when it last owed nothing.
@@ -259,10 +261,11 @@ func (l *link) take(now time.Time) (asks []leaderQuestion, bundle []*proposal) {
 		}
 	}
 	l.asks = l.asks[:0]
-	if n := l.bundleDue(); n > 0 {
+	if n := l.bundleDue(now); n > 0 {
 		bundle = l.queue[:n:n]
 		l.queue = append(l.queue[:0:0], l.queue[n:]...)
 		l.flying++
+		l.bundled = now
 		for _, c := range bundle {
 			l.unsend(c.seq) // an earlier attempt, of which nobody asks any more
 			l.sent[c.seq] = sentCall{c, &n, now}
@@ -278,8 +281,9 @@ func (l *link) take(now time.Time) (asks []leaderQuestion, bundle []*proposal) {
 const manyCommands = 256
 
 // bundleDue returns how many of the waiting calls go to the leader now, as one bundle. Every member verifies each
-// bundle, so few calls wait for those under way, and share the next one. REQUIRES: l.mu held.
-func (l *link) bundleDue() (n int) {
+// bundle, so few calls wait for those under way, or for Timing.Pace if there is one, and share the next one.
+// REQUIRES: l.mu held.
+func (l *link) bundleDue(now time.Time) (n int) {
 	size, commands := 0, 0
 	for ; n < min(len(l.queue), frameMaxCalls); n++ {
 		c := l.queue[n]
@@ -290,10 +294,21 @@ func (l *link) bundleDue() (n int) {
 		size += c.bytes
 		commands += len(c.cmds)
 	}
-	if l.f.t.Bundles > 0 && l.flying >= l.f.t.Bundles && commands < manyCommands {
+	if n > 0 && commands < manyCommands && !l.mayFly(now) {
 		return 0
 	}
 	return n
+}
+
+// mayFly reports whether a small bundle may be sent beside those under way. REQUIRES: l.mu held.
+func (l *link) mayFly(now time.Time) bool {
+	switch {
+	case l.f.t.Bundles > 0 && l.flying >= l.f.t.Bundles:
+		return false
+	case l.f.t.Pace > 0 && l.flying > 0:
+		return !l.pace.isEarly(now.Sub(l.bundled), l.f.t.Pace, l.kick)
+	}
+	return true
 }
 
 func (l *link) read(conn net.Conn) {

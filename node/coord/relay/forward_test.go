@@ -55,6 +55,36 @@ func TestCallsShareBundles(t *testing.T) {
 	}
 }
 
+// Over a WAN calls wait for a pace beside a bundle under way, and not for its outcome; there is a signal then.
+func TestBundlesOverlapFarAway(t *testing.T) {
+	l := linkOf(1, 3)
+	l.f.t.Pace = 3 * time.Millisecond
+	now := time.Now()
+	takes := func(after time.Duration) int {
+		_, bundle := l.take(now.Add(after))
+		return len(bundle)
+	}
+	if takes(0) != 1 {
+		t.Error("the first call waits")
+	}
+	l.wait(2, 2)
+	if takes(2*time.Millisecond) != 0 {
+		t.Error("a second bundle was sent at once")
+	}
+	<-l.kick
+	if takes(3*time.Millisecond) != 2 {
+		t.Error("a second bundle waits for more than the pace")
+	}
+	l.wait(4, 256)
+	if takes(3*time.Millisecond) != 256 {
+		t.Error("many calls wait")
+	}
+	l.wait(300, 1)
+	if takes(time.Second) != 0 {
+		t.Error("more bundles than there may be")
+	}
+}
+
 // A call that is sent again before its outcome is under way once: what it was sent with before is not waited for.
 func TestResentCallsHoldNoBundle(t *testing.T) {
 	l := linkOf(2, 1)

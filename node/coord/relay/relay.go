@@ -77,6 +77,7 @@ type Timing struct {
 	Bundles             int           // under way to the leader at once, unless many commands wait; 0 = any number
 	EntryBytes          int           // beyond them no further call joins an entry
 	Rest                time.Duration // after an entry, before one with nothing but reports; 0 = none
+	Pace                time.Duration // between two entries, or bundles to a leader, in flight at once; 0 = one waits
 	Quota               Quota         // of one site
 }
 

@@ -61,6 +61,7 @@ type sequencer struct {
 	start time.Time
 	last  time.Time
 	rest  alarm
+	pace  alarm
 	quota alarm
 	// stamped says that an entry was stamped since idle last looked.
 	stamped atomic.Bool
@@ -143,7 +144,7 @@ func (s *sequencer) order(ctx context.Context) {
 
 // isEntryDue reports whether to send an entry now. While one is in flight, small calls
 // wait for it and share the next: on a LAN one fuller entry costs less than two
-// that overlap (DESIGN.md has the figures).
+// that overlap (DESIGN.md has the figures). Over a WAN they wait for Timing.Pace only.
 func (s *sequencer) isEntryDue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +156,10 @@ func (s *sequencer) isEntryDue() bool {
 	if waits.commands >= s.t.Gather || waits.bytes >= s.t.EntryBytes/4 {
 		return true
 	}
-	return len(s.slots) == 0 && !s.shouldWaitForReports()
+	if len(s.slots) > 0 {
+		return s.t.Pace > 0 && !s.pace.isEarly(time.Since(s.last), s.t.Pace, s.kick)
+	}
+	return !s.shouldWaitForReports()
 }
 
 // freeHeld has the calls join in whose sites are within their quotas again, and sees to
@@ -182,6 +186,15 @@ func (a *alarm) set(after time.Duration, kick chan struct{}) {
 	}
 }
 
+// isEarly reports whether less than a pace has passed, and sees to a signal when it has.
+func (a *alarm) isEarly(passed, pace time.Duration, kick chan struct{}) bool {
+	if passed >= pace {
+		return false
+	}
+	a.set(pace-passed, kick)
+	return true
+}
+
 // enoughReports is how many reports wait for no more: an entry that three share costs each
 // of them a third, and a fourth saves little, while what waits for them stands still.
 const enoughReports = 3
@@ -196,12 +209,7 @@ func (s *sequencer) shouldWaitForReports() bool {
 	if s.t.Rest == 0 || s.queue.load.urgent > 0 || s.tickDue || s.queue.load.commands >= enoughReports {
 		return false
 	}
-	left := s.t.Rest - time.Since(s.last)
-	if left <= 0 {
-		return false
-	}
-	s.rest.set(left, s.kick)
-	return true
+	return s.rest.isEarly(time.Since(s.last), s.t.Rest, s.kick)
 }
 
 func (s *sequencer) refuseAll() {

@@ -11,6 +11,7 @@ import (
 type quick struct {
 	Backend
 	sent []time.Time
+	trip time.Duration // until an entry is ordered
 }
 
 func (q *quick) Orders() (term uint64, ok bool) { return 1, true }
@@ -19,7 +20,7 @@ func (q *quick) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
 	q.sent = append(q.sent, time.Now())
 	n := uint64(len(q.sent))
 	return func() (Outcome, uint64) {
-		<-time.After(time.Millisecond / 2) // in a bubble: the entry's way
+		<-time.After(q.trip) // in a bubble: the entry's way
 		return Ordered, n
 	}
 }
@@ -29,7 +30,7 @@ func (q *quick) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
 // once and takes them along.
 func TestReportsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &quick{}
+		q := &quick{trip: time.Millisecond / 2}
 		timing := Timing{Slots: 4, Gather: 256, EntryBytes: 1 << 20, Rest: 2 * time.Millisecond}
 		s := newSequencer(q, nil, timing, Hooks{}, func() {})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -61,6 +62,49 @@ func TestReportsRest(t *testing.T) {
 		want := []time.Duration{0, 2000 * us, 2800 * us, 10_000 * us, 10_800 * us}
 		if len(q.sent) != len(want) || done != 9 {
 			t.Fatalf("%d entries with %d calls, want %d with 9", len(q.sent), done, len(want))
+		}
+		for i, at := range q.sent {
+			if got := at.Sub(begun); got != want[i] {
+				t.Errorf("entry %d went after %v, want %v", i+1, got, want[i])
+			}
+		}
+	})
+}
+
+// TestEntriesOverlapFarAway: where an entry takes a hundred milliseconds, calls wait a pace for others to share theirs,
+// and not until an entry comes back; as long as there are slots, and many at once never.
+func TestEntriesOverlapFarAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ms = time.Millisecond
+		q := &quick{trip: 100 * ms}
+		s := newSequencer(q, nil, Timing{Slots: 4, Gather: 256, EntryBytes: 1 << 20, Pace: 3 * ms}, Hooks{}, func() {})
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.order(ctx)
+		go s.settleEntries()
+		begun, done := time.Now(), 0
+		submit := func(after time.Duration, calls int) {
+			<-time.After(time.Until(begun.Add(after)))
+			for range calls {
+				s.submit("a", item{
+					calls: []call{{commands: 1}}, commands: 1, cmds: [][]byte{{1}}, bytes: 1,
+					done: func(Outcome, uint64) { done++ },
+				})
+			}
+			synctest.Wait()
+		}
+		submit(0, 1)      // 1st entry
+		submit(1*ms, 1)   // 2nd, a pace after it,
+		submit(2*ms, 1)   // with this one
+		submit(4*ms, 256) // 3rd, at once
+		submit(30*ms, 1)  // 4th, at once
+		submit(34*ms, 1)  // 5th: when the first has come back
+		submit(300*ms, 1) // 6th: nothing is in flight
+		<-time.After(time.Second)
+		cancel()
+		synctest.Wait()
+		want := []time.Duration{0, 3 * ms, 4 * ms, 30 * ms, 100 * ms, 300 * ms}
+		if len(q.sent) != len(want) || done != 262 {
+			t.Fatalf("%d entries with %d calls, want %d with 262", len(q.sent), done, len(want))
 		}
 		for i, at := range q.sent {
 			if got := at.Sub(begun); got != want[i] {

@@ -54,7 +54,7 @@ func TestAppendsOverlap(t *testing.T) {
 		lead, follower, p := piped(t, m)
 		done := far(follower)
 		p.conn.(*wireEnd).hold(true) // no answer arrives
-		const all = 64
+		const all = maxFlights + 16
 		sent := make(chan error)
 		go func() {
 			for i := uint64(1); i <= all; i++ {

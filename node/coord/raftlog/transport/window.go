@@ -9,7 +9,7 @@ import (
 // Bounds of what is in flight on a pipe. The requests are above what the WAN profile has entries in flight, and notices
 // and empty requests beside; entries and bytes are those of one large request.
 const (
-	maxFlights       = 48
+	maxFlights       = 128
 	maxFlightEntries = MaxEntries
 	maxFlightBytes   = maxAppendBytes
 )

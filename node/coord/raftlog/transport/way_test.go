@@ -68,7 +68,7 @@ func TestWayNeedsSomeTrips(t *testing.T) {
 	}
 }
 
-// TestWayThatGrew: answers to entries that take long have the way measured anew, so that a member that is sent few
+// TestWayThatGrew: answers to entries that take long have the way measured again, so that a member that is sent few
 // heartbeats gets its pipe soon after it has moved away. A disk that is slow for good does so seldom.
 func TestWayThatGrew(t *testing.T) {
 	const again = time.Minute

@@ -177,8 +177,10 @@ func (p *specParser) checkRetry() error {
 	case r.Backoff == 0 && r.BackoffMax > 0:
 		return &SpecError{Field: "retry.backoff_max", Value: quoted(r.BackoffMax.String()), Reason: "needs retry.backoff, which it bounds"}
 	case r.BackoffMax > 0 && r.BackoffMax < r.Backoff:
-		return &SpecError{Field: "retry.backoff_max", Value: quoted(r.BackoffMax.String()),
-			Reason: fmt.Sprintf("must not be shorter than retry.backoff, which is %s", r.Backoff)}
+		return &SpecError{
+			Field: "retry.backoff_max", Value: quoted(r.BackoffMax.String()),
+			Reason: fmt.Sprintf("must not be shorter than retry.backoff, which is %s", r.Backoff),
+		}
 	case r.hasRules() && r.MaxAttempts == 1:
 		return &SpecError{Field: "retry", Reason: "has backoff, only_on or not_on, and max_attempts 1: " +
 			"nothing is tried again; give max_attempts of 2 or more"}

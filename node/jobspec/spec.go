@@ -96,7 +96,7 @@ func (s Spec) jobSpec(owner string, num uint64, createdMs int64, payload []byte)
 		Need: command.Resources{
 			MilliCPU: s.Resources.CPU * 1000, MemMiB: s.Resources.Memory, GPU: s.Resources.GPU,
 		},
-		Image: s.Image != "", Delivers: s.Outputs.Wanted(), TimeoutMs: s.Timeout.Milliseconds(),
+		Image: s.Image != "", Delivers: s.Outputs.Wanted(), Gated: s.Gated(), TimeoutMs: s.Timeout.Milliseconds(),
 		MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.OnLoss, Priority: s.Priority,
 		Only: slices.Clone(s.Sites.Only), Not: slices.Clone(s.Sites.Not),
 		Selectors: s.allSelectors(owner), CreatedMs: createdMs, Payload: payload,

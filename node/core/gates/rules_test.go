@@ -66,7 +66,10 @@ func TestDecisions(t *testing.T) {
 			name: "in its pause", r: Rules{Retry: backoff}, held: failed, now: 100 + pause - 1,
 			want: Decision{NextMs: 100 + pause, Waiting: Waiting{Backoff: 1}},
 		},
-		{name: "after its pause", r: Rules{Retry: backoff}, held: failed, now: 100 + pause, want: Decision{Release: []Span{one}}},
+		{
+			name: "after its pause", r: Rules{Retry: backoff}, held: failed, now: 100 + pause,
+			want: Decision{Release: []Span{one}},
+		},
 		{name: "lost, no pause", r: Rules{Retry: backoff}, held: lost, now: 100, want: Decision{Release: []Span{one}}},
 		{
 			name: "not on this code", r: Rules{Retry: jobspec.SpecRetry{NotOn: codes(t, `["2-4"]`)}}, held: failed,
@@ -77,7 +80,10 @@ func TestDecisions(t *testing.T) {
 			name: "a loss has no code", r: Rules{Retry: jobspec.SpecRetry{NotOn: codes(t, `["2-4"]`)}}, held: lost,
 			want: Decision{Release: []Span{one}},
 		},
-		{name: "on this code", r: Rules{Retry: jobspec.SpecRetry{OnlyOn: codes(t, `[3]`)}}, held: failed, want: Decision{Release: []Span{one}}},
+		{
+			name: "on this code", r: Rules{Retry: jobspec.SpecRetry{OnlyOn: codes(t, `[3]`)}}, held: failed,
+			want: Decision{Release: []Span{one}},
+		},
 		{
 			name: "on others only", r: Rules{Retry: jobspec.SpecRetry{OnlyOn: codes(t, `["4-255"]`)}}, held: failed,
 			want: Decision{End: []End{{one, true, "exit 3, after which it is not tried again (retry.only_on has others)"}}},
@@ -99,7 +105,8 @@ func TestDecisions(t *testing.T) {
 			name: "each of a job forgotten", r: Rules{Each: []command.JobID{{Site: "a", Num: 1}}}, held: fresh,
 			v: View{Each: []Elements{{Unknown: true}}},
 			want: Decision{End: []End{{
-				Span{0, 10, 0}, false,
+				Span{0, 10, 0},
+				false,
 				"waited for job a.1 task by task, which is no longer kept, and how it ended is not known",
 			}}},
 		},
@@ -131,7 +138,8 @@ func TestPauses(t *testing.T) {
 		t.Errorf("only %d different pauses", len(seen))
 	}
 	longest := Rules{Job: job, Retry: jobspec.SpecRetry{Backoff: jobspec.MaxBackoff, BackoffMax: jobspec.MaxBackoff}}
-	if ms := longest.PauseMs(0, 1<<31); ms > jobspec.MaxBackoff.Milliseconds() || ms < jobspec.MaxBackoff.Milliseconds()/2 {
+	most := jobspec.MaxBackoff.Milliseconds()
+	if ms := longest.PauseMs(0, 1<<31); ms > most || ms < most/2 {
 		t.Errorf("the longest is %d ms", ms)
 	}
 }
@@ -142,7 +150,9 @@ func TestDecisionsAreWholeAndBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Rules{
 			Job: job, Parallel: rapid.Uint32Range(0, 5).Draw(t, "parallel"),
-			Retry: jobspec.SpecRetry{NotOn: jobspec.ExitCodes{{First: 2, Last: 3}}, Backoff: time.Second, BackoffMax: 4 * time.Second},
+			Retry: jobspec.SpecRetry{
+				NotOn: jobspec.ExitCodes{{First: 2, Last: 3}}, Backoff: time.Second, BackoffMax: 4 * time.Second,
+			},
 		}
 		v := View{Open: rapid.Uint32Range(0, 6).Draw(t, "open"), Hold: rapid.Bool().Draw(t, "hold")}
 		for i := range rapid.IntRange(0, 2).Draw(t, "each") {

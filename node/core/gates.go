@@ -82,14 +82,14 @@ func (c *Core) findGates(s StateReader, fx *Effects) {
 	c.gates.Recovered(fx)
 }
 
-// admitGates refuses a gated job while the federation cannot hold its tasks.
-func (c *Core) admitGates(js *command.JobSpec, s StateReader) error {
-	if !js.Gated || s.Version() >= command.GatesVersion {
+// AdmitGates refuses a gated job while the federation, at an apply version, cannot hold its tasks.
+func AdmitGates(js *command.JobSpec, version uint32) error {
+	if !js.Gated || version >= command.GatesVersion {
 		return nil
 	}
 	return fmt.Errorf("%w: parallel, retry.backoff, retry.only_on, retry.not_on and after with each need all of the "+
 		"federation's brokers to know them, which is version %d, and it is at %d: upgrade the others, or submit without them",
-		node.ErrNotReady, command.GatesVersion, s.Version())
+		node.ErrNotReady, command.GatesVersion, version)
 }
 
 // checkEach says why a job's tasks cannot wait for those of another one by one, "" if they can.
@@ -124,6 +124,20 @@ func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 		err = c.gates.SetHold(ev.Num, ev.Hold, fx)
 	}
 	fx.Replies = append(fx.Replies, func() { ev.Reply(err) })
+}
+
+// Dependencies returns what a job waits for, as a whole or task by task, and the first most of those that wait for it.
+func (c *Core) Dependencies(num uint64, most int) node.Dependencies {
+	d := c.own.Dependencies(num, most)
+	for _, id := range c.gates.EachOf(num) {
+		d.On = append(d.On, node.Dependency{Job: id, When: jobspec.WhenEach, State: c.gates.OutcomeOf(id.Num)})
+	}
+	waiting := c.gates.Awaiting(num)
+	d.All += len(waiting)
+	for _, n := range waiting[:max(0, min(len(waiting), most-len(d.Waiting)))] {
+		d.Waiting = append(d.Waiting, command.JobID{Site: c.site, Num: n})
+	}
+	return d
 }
 
 // Gates returns why tasks of a job are held in the state, "" = none are.

@@ -204,8 +204,15 @@ func TestEachIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.endTask(first, 0, 0)
+	if d := a.core.Dependencies(second.Num, 9); len(d.On) != 1 || d.On[0].State != "" || d.On[0].Job != first {
+		t.Errorf("waits for %+v", d.On)
+	}
 	a.endTask(first, 1, 3)
 	a.wantTasks(second)
+	d, by := a.core.Dependencies(second.Num, 9), a.core.Dependencies(first.Num, 9)
+	if d.On[0].State != "failed" || by.All != 1 || len(by.Waiting) != 1 || by.Waiting[0] != second {
+		t.Errorf("waits for %+v, by %+v", d.On, by)
+	}
 	a.boot()
 	for range 40 {
 		r.now = r.now.Add(time.Minute)

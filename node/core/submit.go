@@ -48,7 +48,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		}
 		reason = why
 	}
-	if err := c.admitGates(&js, s); err != nil {
+	if err := AdmitGates(&js, s.Version()); err != nil {
 		fx.Reply(reply, node.Answer{Err: err})
 		return
 	}

@@ -71,6 +71,8 @@ type Book struct {
 	next    int
 	dirty   []*Job
 	timers  map[*Job]bool // jobs with a nextMs
+	// soonestMs is not after any of these, 0 = none has one.
+	soonestMs int64
 	// sending: a Release is being ordered. Nothing is decided until its outcome is known.
 	sending bool
 	// returned is the entry up to which returned tasks were looked at.

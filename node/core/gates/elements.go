@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -77,6 +78,11 @@ func (e *Elements) Over(count uint32) bool {
 		}
 	}
 	return true
+}
+
+// failed reports whether one of them has ended otherwise than by success.
+func (e *Elements) failed() bool {
+	return slices.ContainsFunc(e.runs, func(r element) bool { return r.standing == Never })
 }
 
 // Why says why a task is cancelled that waits for one of them.

@@ -35,16 +35,27 @@ func (b *Book) Settle(s turn.StateReader, fx *turn.Effects) {
 	now := b.stateNow(s)
 	b.markReturned(s)
 	b.watch(s, fx)
-	for j := range b.timers {
-		if j.nextMs <= now {
-			b.setNext(j, 0)
-			b.mark(j)
-		}
-	}
+	b.markDue(now)
 	if b.sending || s.Version() < command.GatesVersion {
 		return
 	}
 	b.decide(now, s, fx)
+}
+
+// markDue has the jobs looked at whose moment has come.
+func (b *Book) markDue(now int64) {
+	if b.soonestMs == 0 || b.soonestMs > now {
+		return
+	}
+	b.soonestMs = 0
+	for j := range b.timers {
+		if j.nextMs > now {
+			b.setNext(j, j.nextMs)
+			continue
+		}
+		b.setNext(j, 0)
+		b.mark(j)
+	}
 }
 
 // stateNow returns the state's time as it is by now: it moves with entries, at least once a second.
@@ -166,6 +177,9 @@ func decodeTarget(v []byte) (Elements, error) {
 func (b *Book) setNext(j *Job, ms int64) {
 	if j.nextMs = ms; ms > 0 {
 		b.timers[j] = true
+		if b.soonestMs == 0 || ms < b.soonestMs {
+			b.soonestMs = ms
+		}
 	} else {
 		delete(b.timers, j)
 	}

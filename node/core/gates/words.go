@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // isFailure reports whether an attempt that ended so has failed, by its own or its time.
@@ -35,6 +37,35 @@ func (b *Book) Why(num uint64) string {
 		return ""
 	}
 	return "tasks held: " + strings.Join(parts, "; ")
+}
+
+// EachOf returns the jobs for whose tasks those of a job wait one by one.
+func (b *Book) EachOf(num uint64) []command.JobID {
+	if j := b.jobs[num]; j != nil {
+		return j.rules.Each
+	}
+	return nil
+}
+
+// OutcomeOf returns the state in which a job has ended for whose tasks others wait, "" if it has not, or unknown.
+func (b *Book) OutcomeOf(num uint64) string {
+	switch t := b.targets[num]; {
+	case t == nil || !t.over:
+		return ""
+	case t.counts != fsm.Counts{}:
+		return t.counts.JobState().String()
+	case !t.Unknown && !t.failed(): // an earlier run of the broker saw it
+		return fsm.TaskSucceeded.String()
+	}
+	return node.OutcomeUnknown
+}
+
+// Awaiting returns the jobs whose tasks wait for those of a job one by one.
+func (b *Book) Awaiting(num uint64) []uint64 {
+	if t := b.targets[num]; t != nil {
+		return t.jobs
+	}
+	return nil
 }
 
 // eachWords names the jobs that a job's tasks wait for.

@@ -2,6 +2,8 @@ package gates
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -269,3 +271,6 @@ func (b *Book) Check() error {
 	}
 	return nil
 }
+
+// All yields the gated jobs that have not ended, in any order.
+func (b *Book) All() iter.Seq2[uint64, *Job] { return maps.All(b.jobs) }

@@ -160,3 +160,173 @@ func (m *model) prioritize(t *rapid.T) {
 	}
 	m.do(site, &c)
 }
+
+// TestWaitsAreNaiveAmongGates is TestWaitsAreNaive with tasks that are held, released, and held again after an attempt.
+func TestWaitsAreNaiveAmongGates(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, realBounds())
+		m.lone = true
+		v := &mirror{
+			t: rt, s: m.w.s, heard: m.w.s.index, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{},
+		}
+		for _, x := range m.w.s.sites {
+			v.join(x.name)
+			v.sites[x.name].present = x.present()
+		}
+		v.adopt()
+		m.w.s.Observe(&v.events)
+		one(m, v, m.params)(rt)
+		m.heard = v.hear
+		m.beginGates()
+		rt.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				m.t, m.w.t, v.t = t, t, t
+				v.hear()
+			},
+			"submit": one(m, v, m.submitGated), "submit2": one(m, v, m.submitGated), "submit3": one(m, v, m.submit),
+			"release": one(m, v, m.release), "release2": one(m, v, m.release), "release3": one(m, v, m.releaseAll),
+			"succeed": one(m, v, m.succeed), "fail": one(m, v, m.failAll), "complete": one(m, v, m.complete),
+			"deliver": one(m, v, m.deliver), "cancel": one(m, v, m.cancelAny), "cancel2": one(m, v, m.cancel),
+			"suspect": one(m, v, m.suspect), "lost": one(m, v, m.lost), "register": one(m, v, m.register),
+			"leave": one(m, v, m.leave), "forget": one(m, v, m.forget), "tick": one(m, v, m.tick),
+			"params": one(m, v, m.params), "policy": one(m, v, m.params), "decline": one(m, v, m.decline),
+		})
+	})
+}
+
+// TestGatesAreNaive decides from each command alone, and what each task showed before it, what may have become of what
+// is held, and what a Release moves. It shares nothing with the code that executes them.
+func TestGatesAreNaive(t *testing.T) {
+	moves := map[command.GateAction]int{}
+	again := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, realBounds())
+		m.lone = true
+		m.beginGates()
+		m.alone = true
+		o := &gateOracle{deliveryOracle: deliveryOracle{m: m}, moves: moves}
+		m.sent = o.before
+		m.amongGates(func(t *rapid.T) { m.t, m.w.t = t, t }, nil)
+		again += o.again
+	})
+	for do := command.GateRelease; do <= command.GateCancel; do++ {
+		if moves[do] == 0 {
+			t.Errorf("no task was moved by action %d: %v", do, moves)
+		}
+	}
+	if again == 0 {
+		t.Error("no task was held again")
+	}
+}
+
+// gateOracle compares each entry with what the tasks showed before it.
+type gateOracle struct {
+	deliveryOracle
+	moves map[command.GateAction]int
+	again int
+}
+
+// before is called with an entry, what it returns after it was applied.
+func (o *gateOracle) before(b *command.Batch) (after func()) {
+	was := o.shown()
+	want := map[shownKey]command.GateAction{}
+	cancelled, doubted := func(shownKey) bool { return false }, false
+	for _, c := range b.Commands {
+		if !o.heard(&c) || o.m.w.s.version < command.Since(c.Body) {
+			continue
+		}
+		switch body := c.Body.(type) {
+		case *command.Release:
+			o.releases(c.ID.Site, body, was, want)
+		case *command.Cancel:
+			cancelled = func(k shownKey) bool {
+				return k.job == body.Job && c.ID.Site == k.job.Site && (body.Task < 0 || body.Task == int64(k.task))
+			}
+		case *command.Complete:
+			doubted = true // an earlier attempt may have succeeded
+		}
+	}
+	return func() {
+		is := o.shown()
+		for k, v := range was {
+			now, kept := is[k]
+			if do, moved := want[k]; moved {
+				o.moves[do]++
+				o.judge(k, v, now, kept, do)
+				continue
+			}
+			if v.State == Held && kept {
+				away := now.State == Withdrawn || now.State == TaskLost && o.gone(k.job.Site)
+				ok := now.State == Held && now.Attempt == v.Attempt && now.ExitCode == v.ExitCode || away ||
+					now.State == TaskCancelled && cancelled(k) || doubted && now.State == TaskSucceeded ||
+					doubted && now.Delivering
+				if !ok {
+					o.m.t.Fatalf("%v was held and is %+v", k, now)
+				}
+			}
+			if v.State != Held && v.State != Withdrawn && now.State == Held {
+				o.again++
+				if !v.spec.Gated || now.Attempt == 0 || now.Failures >= v.spec.MaxAttempts {
+					o.m.t.Fatalf("%v was %v and is held: %+v", k, v.State, now)
+				}
+			}
+		}
+	}
+}
+
+// judge checks one task that a Release was to move.
+func (o *gateOracle) judge(k shownKey, was, is shownTask, kept bool, do command.GateAction) {
+	ok := false
+	switch do {
+	case command.GateRelease: // and perhaps assigned at once
+		ok = is.State == Queued && is.Attempt == was.Attempt || is.State == Assigned && is.Attempt == was.Attempt+1
+	case command.GateHold:
+		ok = is.State == Held && is.Attempt == was.Attempt
+	case command.GateFail:
+		ok = !kept || is.State == TaskFailed && is.Attempt == was.Attempt && is.ExitCode == was.ExitCode
+	case command.GateCancel:
+		ok = !kept || is.State == TaskCancelled && is.Attempt == was.Attempt
+	}
+	if !ok {
+		o.m.t.Fatalf("%v was %+v, %d made it %+v, kept %v", k, was, do, is, kept)
+	}
+}
+
+// releases notes which tasks a Release moves.
+func (o *gateOracle) releases(
+	by string, c *command.Release, was map[shownKey]shownTask, want map[shownKey]command.GateAction,
+) {
+	for _, g := range c.Jobs {
+		for _, v := range g.Runs {
+			from := Held
+			if v.Do == command.GateHold {
+				from = Queued
+			}
+			left := command.MaxGatePieces
+			for _, ran := range []bool{false, true} {
+				last, lastMs := int64(-2), int64(-1)
+				for i := v.From; i < v.To; i++ {
+					k := shownKey{command.JobID{Site: by, Num: g.Num}, i}
+					t, ok := was[k]
+					if !ok || !t.spec.Gated || t.State != from || (t.Attempt > 0) != ran {
+						continue
+					}
+					if !ran && v.Attempt != 0 && v.Attempt != command.AnyAttempt || ran && v.Attempt == 0 {
+						continue
+					}
+					joined := !ran && last == int64(i)-1 && (from == Held || lastMs == t.QueuedMs)
+					if !joined {
+						if left == 0 {
+							break
+						}
+						left--
+					}
+					last, lastMs = int64(i), t.QueuedMs
+					if !ran || v.Attempt == command.AnyAttempt || v.Attempt == t.Attempt {
+						want[k] = v.Do
+					}
+				}
+			}
+		}
+	}
+}

@@ -45,6 +45,8 @@ func (j *Job) liveState() string {
 		return fmt.Sprintf("%d running", live)
 	case count(fsm.Queued) > 0:
 		return "waiting"
+	case count(fsm.Held) > 0:
+		return Held
 	}
 	return "withdrawn"
 }

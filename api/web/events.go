@@ -263,6 +263,11 @@ func toneOf(e *fsm.Event) string {
 		return "warn"
 	case fsm.EventTaskStarted, fsm.EventTaskAssigned, fsm.EventTaskDelivering:
 		return "busy"
+	case fsm.EventTaskHeld:
+		if e.End != fsm.NoEnding {
+			return "warn"
+		}
+		return "plain"
 	case fsm.EventSiteReturned, fsm.EventSiteTrusted, fsm.EventTaskResumed:
 		return "good"
 	case fsm.EventTaskEnded, fsm.EventJobEnded:

@@ -68,6 +68,8 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 			return w, true
 		case v.Delivering > 0:
 			w.Summary += "; " + v.DeliveringWhy
+		case v.Held > 0:
+			w.Summary = fmt.Sprintf("%s held: its owner %s has not let them go", explain.Plural(uint64(v.Held), "task"), id.Site)
 		default:
 			if why := rd.progress.resultWhy(id); why != "" {
 				w.Summary += "; " + why

@@ -180,8 +180,8 @@ func eventKinds(names []string) (map[fsm.EventKind]bool, error) {
 	kinds := map[fsm.EventKind]bool{}
 	for _, name := range names {
 		known := false
-		for _, k := range node.EventKinds() {
-			kind := node.EventName(k)
+		for _, k := range fsm.EventKinds() {
+			kind := k.String()
 			if group, _, _ := strings.Cut(kind, "."); kind == name || group == name {
 				kinds[k], known = true, true
 			}
@@ -290,7 +290,7 @@ func (f *frames) of(e *node.Event) []byte {
 	if have := slot.Load(); have != nil && have.seq == e.Seq {
 		return have.text
 	}
-	made := &frame{e.Seq, appendFrame(nil, e.ID.String(), node.EventName(e.Kind), form.Event(e))}
+	made := &frame{e.Seq, appendFrame(nil, e.ID.String(), e.Kind.String(), form.Event(e))}
 	slot.Store(made)
 	return made.text
 }

@@ -239,6 +239,17 @@ func (f *fakeBroker) Cancel(_ context.Context, id command.JobID) error {
 	return nil
 }
 
+// SetHold implements Broker: the second job has no gates.
+func (f *fakeBroker) SetHold(_ context.Context, id command.JobID, _ bool) error {
+	if _, err := f.find(id); err != nil {
+		return err
+	}
+	if id.Num == 2 {
+		return fmt.Errorf("job %s: %w", id, node.ErrUngated)
+	}
+	return nil
+}
+
 // CancelAll implements Broker: tasks of a job are cancelled by name only.
 func (f *fakeBroker) CancelAll(ctx context.Context, targets []node.CancelTarget) []error {
 	out := make([]error, len(targets))

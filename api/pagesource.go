@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/results"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -104,8 +105,8 @@ func taskValues(q node.TaskQuery) url.Values {
 	if q.From > 0 {
 		v.Set("cursor", strconv.FormatUint(uint64(q.From), 10))
 	}
-	for _, name := range strings.Split(node.TaskStateNames(), ", ") {
-		if state, known := node.ParseTaskState(name); known && q.States != 0 && q.States.Has(state) {
+	for _, name := range strings.Split(fsm.TaskStateNames(), ", ") {
+		if state, known := fsm.ParseTaskState(name); known && q.States != 0 && q.States.Has(state) {
 			v.Add("state", name)
 		}
 	}
@@ -120,7 +121,7 @@ func jobOf(id command.JobID, j *wire.Job) node.Job {
 		SubmittedAt: moment(j.SubmittedAt), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt),
 		Outline: j.Outline, Sealed: j.Sealed,
 	}
-	for _, name := range strings.Split(node.TaskStateNames(), ", ") {
+	for _, name := range strings.Split(fsm.TaskStateNames(), ", ") {
 		out.Counts[name] = min(j.Counts[name], command.MaxCount)
 	}
 	return out

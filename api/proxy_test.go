@@ -53,7 +53,7 @@ func TestForward(t *testing.T) {
 			t.Errorf("%s: index %v, want that of the broker that answered", path, index)
 		}
 	}
-	for _, what := range []string{"GET /v1/jobs/site-2.1/logs", "DELETE /v1/jobs/site-2.1", "POST /v1/jobs/site-2.1/rerun"} {
+	for _, what := range []string{"GET /v1/jobs/site-2.1/logs", "DELETE /v1/jobs/site-2.1", "POST /v1/jobs/site-2.1/rerun", "POST /v1/jobs/site-2.1/hold"} {
 		method, path, _ := strings.Cut(what, " ")
 		if w := ask(here, method, path, "", ""); w.Code != 403 || !strings.Contains(w.Body.String(), ":not-owner") {
 			t.Errorf("%s at another site's broker: %d %s", what, w.Code, w.Body)

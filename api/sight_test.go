@@ -79,6 +79,7 @@ func TestUsersSeeTheirOwn(t *testing.T) {
 	if w := u.as("alice", "GET", "/jobs/"+bobs, ""); w.Code != 403 || strings.Contains(w.Body.String(), "secret-of-bob") {
 		t.Errorf("bob's page: %d %s", w.Code, w.Body)
 	}
+	u.refused("hold", u.as("alice", "POST", "/v1/jobs/"+bobs+"/hold", ""), 403, "not-owner")
 	u.refused("rerun", u.as("alice", "POST", "/v1/jobs/"+bobs+"/rerun", ""), 403, "not-owner")
 	u.refused("cancel", u.as("alice", "DELETE", "/v1/jobs/"+bobs, ""), 403, "not-owner")
 	w := u.as("alice", "POST", "/v1/cancel?job="+bobs+"&job="+alices+"&job=site-1.9", "")

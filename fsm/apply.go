@@ -103,7 +103,7 @@ func checkKnown(c *command.Command) error {
 		*command.Bound, *command.Raise, *command.Recover, *command.Close,
 		*command.Invite, *command.Revoke, *command.Admit, *command.Rekey, *command.Motion, *command.Vote,
 		*command.GossipKey, *command.Renice, *command.Orphans, *command.Lead,
-		*command.Deliver, *command.Ahead, *command.HandBack:
+		*command.Deliver, *command.Ahead, *command.HandBack, *command.Release, *command.Prioritize:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -132,7 +132,7 @@ func (s *clock) advanceTerm(term uint64) {
 // bundle that it is in. What is not its site's word leaves no trace.
 func (s *State) execute(by *authors, c *command.Command, of *command.Batch) command.Result {
 	code := command.OutOfRange
-	if c.Validate() == nil && s.allows(c.Body.Kind()) {
+	if c.Validate() == nil && s.allows(c.Body) {
 		code = s.authorize(by, c)
 	}
 	if code != command.OK {
@@ -158,9 +158,9 @@ func (s *State) execute(by *authors, c *command.Command, of *command.Batch) comm
 	return r
 }
 
-// allows reports whether the version in force has a kind of command. Those who know only older versions cannot read one
-// that it has not: it must leave no trace here either, not even that it was refused.
-func (s *clock) allows(k command.Kind) bool { return s.founded == 0 || k.Since() <= s.version }
+// allows reports whether the version in force has what a command says. Those who know only older versions cannot read
+// what it has not: it must leave no trace here either, not even that it was refused.
+func (s *clock) allows(b command.Body) bool { return s.founded == 0 || command.Since(b) <= s.version }
 
 // dispatch executes a command of a registered site for the first time.
 func (s *State) dispatch(x *site, body command.Body) command.Result {
@@ -214,6 +214,11 @@ func (s *State) dispatch(x *site, body command.Body) command.Result {
 	case *command.Renice:
 		s.renice(x, c)
 		return command.Result{}
+	case *command.Prioritize:
+		s.prioritize(x, c)
+		return command.Result{}
+	case *command.Release:
+		return s.release(x, c)
 	}
 	return s.dispatchRoster(x, body)
 }

@@ -53,6 +53,9 @@ func (s *lifecycle) assign(c choice, m *machine) {
 		if s.closeDoubt(j, &b, doubtPast, "its site was suspected, and its task went on at another one") {
 			a.doubts++
 		}
+	} else if v := t.released().First(); v != nil {
+		a.queuedMs = v.queuedMs
+		t.gates().released.cut(span{from: v.from, to: v.from + 1})
 	} else {
 		j.next++
 		j.skip()

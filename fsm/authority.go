@@ -15,6 +15,7 @@ import (
 //	Register                           the site, after the incarnation that it names
 //	what a site says of attempts, jobs, machines and itself      that site (NotOwner, UnknownJob … otherwise)
 //	Deliver                            the owner of all jobs that it names (NotOwner otherwise)
+//	Release, Prioritize                the owner: it can name no other site's jobs
 //	Lead                               whoever orders the term's first entries
 //	SiteLost, Suspect, Raise, GossipKey                          the leader of the term
 //	Invite, Motion, Vote, Revoke       members, electors (fsm/roster)

@@ -243,6 +243,9 @@ func (j *job) nextTask() (task uint32, back bool) {
 	if b := j.tasks.back().First(); b != nil {
 		return b.task, true
 	}
+	if v := j.tasks.released().First(); v != nil {
+		return v.from, false
+	}
 	return j.next, false
 }
 

@@ -84,6 +84,9 @@ func (s *lifecycle) cancelTask(seq uint64, task uint32, why string) command.Code
 		s.endDelivery(seq, task, TaskCancelled, why)
 		return command.OK
 	}
+	if j.gated {
+		return s.cancelHeld(seq, j, task, why)
+	}
 	if task < j.next {
 		return command.AlreadyEnded
 	}
@@ -112,20 +115,25 @@ func (b *backTask) record(now int64) record {
 	}
 }
 
-// endWaiting ends the waiting tasks of a job, or as many of them as the entry may.
+// endWaiting ends the waiting and held tasks of a job, or as many of them as the entry may.
 //
-// REQUIRES: some task waits.
+// REQUIRES: some task waits or is held.
 func (s *lifecycle) endWaiting(seq uint64, state TaskState, why string) {
 	j := s.mutJob(seq)
 	t := j.set(s.epoch)
-	fresh := s.endFresh(j, t, state, why)
+	fresh := s.endFresh(j, t, state, why) + s.endReleased(seq, j, t, state, why)
 	n := fresh + s.endBack(j, t, state, why, fresh > 0)
-	s.sites[j.owner].use.tasks -= uint64(n)
+	held := s.endHeld(seq, j, t, state, why, n > 0)
+	x := s.sites[j.owner]
+	x.use.tasks -= uint64(n) + uint64(held)
+	x.held -= uint64(held)
 	if t.why == "" {
 		t.why = why
 	}
-	s.dequeue(seq, j, n)
-	s.unholdIdle(seq, j)
+	if n > 0 {
+		s.dequeue(seq, j, n)
+		s.unholdIdle(seq, j)
+	}
 	s.endJob(seq, j)
 }
 
@@ -208,6 +216,10 @@ func (s *jobTable) liveOf(seq uint64) []uint64 {
 		for ; task < min(to, j.next); task++ {
 			if slot, ok := s.live[taskKey{seq, task}]; ok {
 				slots = append(slots, slot)
+			} else if j.gated {
+				if after, ok := j.standsFrom(task); ok {
+					task = after - 1
+				}
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // contradiction.
 func (s *State) check() error {
 	for _, f := range []func() error{
-		s.checkLedger, s.checkAttempts, s.checkJobs, s.checkDeliveries, s.checkUse,
+		s.checkLedger, s.checkAttempts, s.checkJobs, s.checkDeliveries, s.checkGating, s.checkUse,
 		s.checkQueues, s.checkMachines, s.checkWaits,
 	} {
 		if err := f(); err != nil {

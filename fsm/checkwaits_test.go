@@ -35,7 +35,8 @@ func (s *State) checkWaits() error {
 			v := s.viewTask(seq, j, i)
 			x := s.sites[j.owner]
 			away := v.State == Withdrawn && s.live[taskKey{seq, i}] == 0 && v.AssignedMs < 0
-			if _, live := s.live[taskKey{seq, i}]; v.State == Queued || away && !live {
+			held := findSpan(j.heldSpans(), i) != nil || j.tasks.findAgain(i) != nil
+			if _, live := s.live[taskKey{seq, i}]; v.State == Queued || away && !live && !held {
 				want[j.owner].Wait(widthOf(j.class.Need), max(x.waits.from, s.quanta(v.QueuedMs)))
 				booked[j.owner] = booked[j.owner].Add(sched.Mul64(widthOf(j.class.Need), j.booked))
 			}

@@ -146,6 +146,10 @@ func (s *lifecycle) requeue(a *attempt, r record, o command.Outcome) {
 		s.endTask(seq, TaskLost, r)
 		return
 	}
+	if j.gated && holdsAfter(o) {
+		s.holdAgain(a, r, o)
+		return
+	}
 	j.set(s.epoch).addBack(backTask{
 		task: r.task, attempt: a.attempt, failures: r.failures, losses: r.losses, doubts: a.doubts, queuedMs: s.time,
 	})
@@ -163,10 +167,15 @@ func (s *lifecycle) endTask(seq uint64, state TaskState, r record) {
 
 // noteEnd records one task's end in its job.
 func (s *lifecycle) noteEnd(j *job, t *taskSet, state TaskState, r record) {
+	s.noteEndAs(j, t, state, r, &r)
+}
+
+// noteEndAs is noteEnd with another record for the event.
+func (s *lifecycle) noteEndAs(j *job, t *taskSet, state TaskState, r record, told *record) {
 	s.sites[j.owner].use.tasks--
 	s.keepRecord(j, t, r)
 	t.addRun(run{from: r.task, to: r.task + 1, state: state, exit: r.exit, endedMs: -1})
-	s.tellRecord(EventTaskEnded, j, &r, EndingOf(state))
+	s.tellRecord(EventTaskEnded, j, told, EndingOf(state))
 	if t.why == "" && state != TaskSucceeded && r.detail != "" {
 		t.why = r.detail
 	}
@@ -178,6 +187,9 @@ func (s *lifecycle) endJob(seq uint64, j *job) {
 		return
 	}
 	j.endedMs = s.time
+	if j.tasks.gating() != nil {
+		j.set(s.epoch).seldom.gating = nil // it is empty
+	}
 	s.tellJob(EventJobEnded, j)
 	s.retire(seq, j)
 }

@@ -141,6 +141,20 @@ func (s *lifecycle) resume(slot uint64) {
 	s.tellAttempt(EventTaskResumed, s.attempts.Get(slot))
 }
 
+// resumeHeld gives a leftover its held task back: it has succeeded.
+func (s *lifecycle) resumeHeld(slot uint64) {
+	s.steps.used += stepSettle
+	a := s.attempts.Get(slot)
+	j := s.mutJob(a.seq)
+	b := s.dropHeld(a.seq, j, a.task)
+	x := s.sites[j.owner]
+	x.held--
+	x.againLeft = s.index
+	s.noteUnheld(j, s.attempts.Get(slot))
+	s.reenter(slot, b.failures, b.losses, b.doubts, j.booked)
+	s.tellAttempt(EventTaskResumed, s.attempts.Get(slot))
+}
+
 // reenter makes a leftover its task's live attempt, as it was when it was left.
 //
 // REQUIRES: the task neither waits nor has a live attempt.
@@ -174,6 +188,11 @@ func (s *lifecycle) overtake(slot uint64) (last uint32, ok bool) {
 		return 0, false
 	}
 	live, ok := s.live[taskKey{a.seq, a.task}]
+	if held := j.tasks.findAgain(a.task); !ok && held != nil {
+		last = held.attempt
+		s.resumeHeld(slot)
+		return last, true
+	}
 	if !ok {
 		b := j.tasks.findBack(a.task)
 		if b == nil {
@@ -211,6 +230,8 @@ func (s *lifecycle) countLoss(slot uint64, one lossCount) {
 	case j == nil:
 	case j.tasks.findBack(a.task) != nil:
 		s.mutJob(a.seq).set(s.epoch).findBack(a.task).losses += one
+	case j.tasks.findAgain(a.task) != nil:
+		s.mutJob(a.seq).set(s.epoch).findAgain(a.task).losses += one
 	case j.tasks.findDelivery(a.task) != nil:
 		s.mutJob(a.seq).set(s.epoch).findDelivery(a.task).losses += one
 	}

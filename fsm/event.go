@@ -13,7 +13,7 @@ type Event struct {
 	Index uint64 // entry
 	Time  int64  // log time, ms
 	Kind  EventKind
-	End   Ending        // of EventTaskEnded, EventTaskRequeued, EventTaskDelivering, EventJobEnded
+	End   Ending        // of EventTaskEnded, EventTaskRequeued, EventTaskHeld, EventTaskDelivering, EventJobEnded
 	Job   command.JobID // Job.Site is the owner
 	// Task is the first of Count tasks to which the same happened; Count ≥ 1 where a task is meant.
 	Task, Count uint32
@@ -53,6 +53,8 @@ const (
 	EventTaskStarted                     // its process runs
 	EventTaskStopping                    // its site is to end it
 	EventTaskRequeued                    // its attempt is gone; it waits again
+	EventTaskHeld                        // it waits for its owner; if End is set its attempt is gone, as in EventTaskRequeued
+	EventTaskReleased                    // its owner lets it wait
 	EventTaskDelivering                  // its attempt has succeeded and ended; its outputs are on their way
 	EventTaskEnded                       // finally
 	EventTaskAdopted                     // its site has registered again and answers for it
@@ -68,6 +70,8 @@ const (
 	EventSiteLost                        // its lease ran out
 	EventSiteLeft                        // on its own
 	EventSiteForgotten                   // its departure is over
+	EventJobHeld                         // it waits for other jobs. Only its owner's broker tells this and the next one
+	EventJobReleased                     // it waits for none any more, and goes where other jobs go
 	eventKinds
 )
 
@@ -75,11 +79,13 @@ var eventNames = [eventKinds]string{
 	EventFounded: "federation.founded", EventParamsChanged: "policy.changed",
 	EventJobSubmitted: "job.submitted", EventJobCancelling: "job.cancelling", EventJobEnded: "job.ended",
 	EventTaskAssigned: "task.assigned", EventTaskStarted: "task.started", EventTaskStopping: "task.stopping",
-	EventTaskRequeued: "task.requeued", EventTaskDelivering: "task.delivering", EventTaskEnded: "task.ended",
+	EventTaskRequeued: "task.requeued", EventTaskHeld: "task.held", EventTaskReleased: "task.released",
+	EventTaskDelivering: "task.delivering", EventTaskEnded: "task.ended",
 	EventTaskAdopted: "task.adopted", EventTaskWithdrawn: "task.withdrawn",
 	EventTaskDying: "task.dying", EventTaskResumed: "task.resumed", EventHomeRan: "home.ran",
 	EventSiteRegistered: "site.registered", EventSiteReturned: "site.returned", EventSiteOffered: "site.offered", EventSiteSuspected: "site.suspected",
 	EventSiteTrusted: "site.trusted", EventSiteLost: "site.lost", EventSiteLeft: "site.left", EventSiteForgotten: "site.forgotten",
+	EventJobHeld: "job.held", EventJobReleased: "job.released",
 }
 
 // String returns the kind's name in the API.
@@ -143,7 +149,7 @@ func EndingOf(t TaskState) Ending {
 		return EndCancelled
 	case TaskLost:
 		return EndLost
-	case Queued, Assigned, Running, Stopping, Withdrawn:
+	case Queued, Assigned, Running, Stopping, Withdrawn, Held:
 	}
 	return NoEnding
 }

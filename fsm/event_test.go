@@ -136,7 +136,7 @@ func (f *follower) check(t *rapid.T, s *State) {
 	for seq, j := range s.jobs.All() {
 		id := s.idOf(j)
 		for i, have := range f.tasks[id] {
-			if have.now == Queued && f.away[id.Site] {
+			if (have.now == Queued || have.now == Held) && f.away[id.Site] {
 				have.now = Withdrawn
 			}
 			if want := s.viewTask(seq, j, uint32(i)).State; have.now != want {
@@ -178,6 +178,10 @@ func (f *follower) follow(t *rapid.T, e *Event) {
 	case EventTaskAdopted, EventTaskAssigned, EventTaskStarted, EventTaskStopping, EventTaskRequeued,
 		EventTaskWithdrawn, EventTaskDying, EventTaskDelivering:
 		tasks[e.Task].step(e.Kind)
+	case EventTaskHeld, EventTaskReleased:
+		for i := e.Task; i < e.Task+e.Count; i++ {
+			tasks[i].step(e.Kind)
+		}
 	case EventTaskResumed:
 		tasks[e.Task].now = Assigned
 		if e.StartedMs >= 0 {
@@ -192,6 +196,9 @@ func (f *followed) step(k EventKind) {
 	case EventTaskAssigned, EventTaskRequeued:
 		f.now = map[EventKind]TaskState{EventTaskAssigned: Assigned, EventTaskRequeued: Queued}[k]
 		f.adopted = Queued // what an earlier attempt had been is nothing to return to
+	case EventTaskHeld, EventTaskReleased:
+		f.now = map[EventKind]TaskState{EventTaskHeld: Held, EventTaskReleased: Queued}[k]
+		f.adopted = Queued
 	case EventTaskStarted:
 		if f.now == Assigned {
 			f.now = Running

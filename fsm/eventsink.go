@@ -49,6 +49,28 @@ func (s *jobTable) tellRecord(kind EventKind, j *job, r *record, e Ending) {
 	}
 }
 
+// tellHeld emits that tasks [from, from+n) that never ran are held.
+func (s *attemptTable) tellHeld(j *job, from, n uint32) { s.tellGate(EventTaskHeld, j, from, n, 0) }
+
+// tellHeldTask emits that a task that waited after an attempt is held.
+func (s *attemptTable) tellHeldTask(j *job, b *backTask) {
+	s.tellGate(EventTaskHeld, j, b.task, 1, b.attempt)
+}
+
+// tellReleased emits that n tasks whose last attempt was this one, 0 = none, wait from now on.
+func (s *attemptTable) tellReleased(j *job, from, n, attempt uint32) {
+	s.tellGate(EventTaskReleased, j, from, n, attempt)
+}
+
+func (s *attemptTable) tellGate(kind EventKind, j *job, from, n, attempt uint32) {
+	if s.events != nil {
+		s.emit(Event{
+			Kind: kind, Job: s.idOf(j), Task: from, Count: n, Attempt: attempt, Need: j.class.Need,
+			QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1,
+		})
+	}
+}
+
 // tellEnded emits the end of waiting tasks [from, to) that ended alike.
 func (s *attemptTable) tellEnded(j *job, from, to uint32, state TaskState, why string) {
 	if s.events != nil {

@@ -26,10 +26,11 @@ type job struct {
 	maxAttempts uint32
 	onLoss      command.OnLoss
 	delivers    bool // a task that succeeds elsewhere ends when its owner has its outputs: see delivery
+	gated       bool // Invariant: then next is count; see gating
 }
 
-// taskSet holds what the range cannot: every task < next is live (in State.live), or in back, or in delivering, or
-// in runs.
+// taskSet holds what the range cannot: every task < next is live (in State.live), or in back, in delivering, in runs,
+// or in gating.
 // runs may also hold tasks ≥ next.
 type taskSet struct {
 	epoch   uint64
@@ -47,6 +48,7 @@ type seldom struct {
 	back       store.Sorted[backTask] // waiting again, by task
 	delivering store.Sorted[delivery] // succeeded elsewhere, outputs on their way, by task
 	bars       []bar                  // by site; never changed in place; some may be void
+	gating     *gating                // of a gated job; nil = nothing is held, nor waits for the first time
 	cancel     uint32                 // site's id + 1 where its cancel was first asked for; 0 = nowhere, or unknown
 }
 
@@ -99,6 +101,9 @@ func (j *job) waiting() uint32 {
 	if t := j.tasks; t != nil {
 		if n -= t.ahead; t.seldom != nil {
 			n += uint32(t.seldom.back.Len())
+			if g := t.seldom.gating; g != nil {
+				n += g.released.tasks
+			}
 		}
 	}
 	return n
@@ -127,6 +132,9 @@ func (j *job) set(epoch uint64) *taskSet {
 	switch {
 	case j.tasks == nil:
 		j.tasks = &taskSet{epoch: epoch}
+		if j.gated {
+			j.tasks.gates().held.add(span{to: j.count})
+		}
 	case j.tasks.epoch != epoch:
 		dup := *j.tasks
 		dup.epoch = epoch
@@ -134,6 +142,7 @@ func (j *job) set(epoch uint64) *taskSet {
 		if dup.seldom != nil {
 			few := *dup.seldom
 			few.back, few.delivering = few.back.Clone(), few.delivering.Clone()
+			few.gating = few.gating.clone()
 			dup.seldom = &few
 		}
 		j.tasks = &dup

@@ -238,10 +238,10 @@ func (s *lifecycle) endOwn(slot uint64) {
 	s.noteNotRun(&a)
 }
 
-// endSome ends some waiting tasks, or one that is delivering, of the next job of a site whose departure is over.
+// endSome ends some waiting or held tasks, or one that is delivering, of the next job of a site whose departure is over.
 func (s *lifecycle) endSome(c *chore) bool {
 	x := s.sites[c.site]
-	if x.waiting == 0 && x.delivering.Len() == 0 { // else repeated leaving would examine all its jobs each time
+	if x.waiting == 0 && x.held == 0 && x.delivering.Len() == 0 { // else repeated leaving would examine all its jobs each time
 		return false
 	}
 	open := &x.openSeqs
@@ -252,7 +252,7 @@ func (s *lifecycle) endSome(c *chore) bool {
 		}
 		s.steps.used += stepLook
 		j := s.jobs.Get(seq)
-		if c.seq = seq; j.waiting() > 0 {
+		if c.seq = seq; j.waiting() > 0 || j.heldTasks() > 0 {
 			s.endWaiting(seq, TaskLost, ownerLeft)
 			return true
 		}
@@ -268,7 +268,7 @@ func (s *lifecycle) endSome(c *chore) bool {
 }
 
 // cancelSome stops the next live attempt of a job, ends the next task that is delivering, or ends some of its waiting
-// tasks.
+// and held tasks.
 func (s *lifecycle) cancelSome(c *chore) bool {
 	j := s.jobs.Get(c.seq)
 	if j == nil || j.over() {
@@ -288,16 +288,15 @@ func (s *lifecycle) cancelSome(c *chore) bool {
 			s.endDelivery(c.seq, task, TaskCancelled, s.cancelWhy(j))
 			return true
 		}
-		if c.task++; j.tasks != nil {
-			if r, ok := j.tasks.findRun(task); ok {
-				c.task = r.to
-			}
+		c.task++
+		if to, ok := j.standsFrom(task); ok {
+			c.task = to
 		}
 		if s.steps.spent() {
 			return true
 		}
 	}
-	if j.waiting() == 0 {
+	if j.waiting() == 0 && j.heldTasks() == 0 {
 		return false
 	}
 	s.endWaiting(c.seq, TaskCancelled, s.cancelWhy(j))

@@ -125,11 +125,13 @@ type mirrorKey struct {
 type mirrorTask struct {
 	waits      bool
 	delivers   bool
+	held       bool // it neither waits nor runs
 	queuedMs   int64
 	assignedMs int64
 	width      int64
 	booked     int64
 	length     int64  // its expected length, once it is assigned
+	released   uint64 // entry with which it was submitted, and waited
 	again      uint64 // entry in which it got its attempt back while its owner was away
 }
 
@@ -163,7 +165,7 @@ func (v *mirror) adopt() {
 				continue
 			}
 			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{
-				waits: !live && !x.Delivering, delivers: x.Delivering, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs,
+				waits: !live && !x.Delivering && x.State != Held, held: !live && x.State == Held, delivers: x.Delivering, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs,
 				width: widthOf(j.class.Need),
 			}
 		}
@@ -184,7 +186,7 @@ func (v *mirror) hear() {
 		return
 	}
 	for key, t := range v.tasks { // longer than expected
-		for ; !t.waits && !t.delivers && max(t.assignedMs, v.since)+t.length < v.s.time; t.length *= 2 {
+		for ; !t.waits && !t.delivers && !t.held && max(t.assignedMs, v.since)+t.length < v.s.time; t.length *= 2 {
 			v.sites[key.job.Site].change.Longer.Add(t.width, t.length, 0)
 		}
 		v.tasks[key] = t
@@ -242,11 +244,12 @@ func (v *mirror) event(e *Event) {
 		j := v.s.jobs.Get(v.s.findJob(e.Job))
 		for i := range e.Count {
 			v.tasks[mirrorKey{e.Job, i}] = mirrorTask{
-				waits: true, queuedMs: e.Time, width: widthOf(e.Need), booked: j.booked,
+				waits: true, queuedMs: e.Time, width: widthOf(e.Need), booked: j.booked, released: e.Index,
 			}
 			x.change.New.Add(widthOf(e.Need), j.booked, 0)
 		}
-	case EventTaskAssigned, EventTaskRequeued, EventTaskResumed, EventTaskDelivering, EventTaskEnded:
+	case EventTaskAssigned, EventTaskRequeued, EventTaskResumed, EventTaskDelivering, EventTaskEnded, EventTaskHeld,
+		EventTaskReleased:
 		for i := range e.Count {
 			v.task(x, mirrorKey{e.Job, e.Task + i}, e)
 		}
@@ -264,7 +267,25 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 	case EventTaskAssigned:
 		x.waited += t.width * (e.Time - max(t.queuedMs, x.from))
 		t.waits, t.assignedMs, t.length = false, e.Time, t.booked
+	case EventTaskHeld: // it is no release any more
+		switch {
+		case t.delivers, t.held:
+		case t.waits && e.Index == t.released:
+			x.change.New.Sub(t.width, t.booked, 0)
+		case t.waits && x.present:
+			x.change.Gone.Add(t.width, t.booked, max(t.queuedMs, x.from))
+		case !t.waits:
+			v.ended(x, &t, e)
+		}
+		t.waits, t.delivers, t.held = false, false, true
+	case EventTaskReleased:
+		t.waits, t.held, t.queuedMs = true, false, e.Time
+		x.change.New.Add(t.width, t.booked, 0)
 	case EventTaskResumed: // as if it had not waited
+		if t.held && x.present { // the next release has ended, this one was given up before
+			x.change.New.Add(t.width, t.booked, 0)
+		}
+		t.held = false
 		t.waits, t.queuedMs, t.assignedMs, t.length = false, e.QueuedMs, e.AssignedMs, t.booked
 		if !x.present {
 			x.change.Past.Add(t.width, t.booked, max(t.queuedMs, v.since))
@@ -300,7 +321,7 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 		}
 	default:
 		switch {
-		case t.delivers:
+		case t.delivers, t.held:
 		case !t.waits:
 			v.ended(x, &t, e)
 		case x.present:
@@ -365,7 +386,7 @@ func (v *mirror) begin(policy string, now int64) {
 		t.booked = v.s.jobs.Get(v.s.findJob(key.job)).booked
 		x := v.sites[key.job.Site]
 		switch {
-		case t.delivers:
+		case t.delivers, t.held:
 		case !t.waits:
 			t.length = max(1, t.booked-(now-t.assignedMs))
 			x.change.New.Add(t.width, t.length, 0)

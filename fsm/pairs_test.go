@@ -27,6 +27,10 @@ func pairWorld(t *testing.T) *world {
 	w.submit("b", w.job("b", 2))
 	w.submit("a", w.job("a", 2))
 	w.submit("c", w.job("c", 1))
+	gated := w.job("a", 4)
+	gated.Gated = true
+	w.submit("a", gated)
+	w.must("a", releasing(gated.Num, command.GateRun{To: 2}))
 	w.at(500)
 	for _, x := range []string{"b", "c"} {
 		st := &command.Started{}
@@ -108,6 +112,14 @@ func pairCommands(w *world) map[string]func() command.Command {
 		out[kind] = func() command.Command {
 			return w.cmd("a", delivered(w.s.Deliveries("a")[0].AttemptRef, command.Delivery(o), ""))
 		}
+	}
+	for kind, v := range map[string]command.GateRun{
+		"Release a": {From: 1, To: 3}, "Hold a": {To: 4, Do: command.GateHold}, "EndHeld a": {From: 2, To: 4, Do: command.GateFail},
+	} {
+		out[kind] = func() command.Command { return w.cmd("a", releasing(3, v)) }
+	}
+	out["Prioritize a"] = func() command.Command {
+		return w.cmd("a", &command.Prioritize{Jobs: []command.Priority{{Num: 2, Priority: 3}}})
 	}
 	out["Decline b"] = runs(func(as []Assignment) command.Body {
 		return &command.Decline{Attempts: []command.AttemptRef{as[len(as)-1].AttemptRef}, Reason: "busy"}

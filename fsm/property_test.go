@@ -193,6 +193,7 @@ func (m *model) submitAlike(t *rapid.T) {
 	j.Need.MilliCPU = rapid.Int64Range(1, 2).Draw(t, "cores") * 1000
 	j.Priority = rapid.Int32Range(0, 1).Draw(t, "priority")
 	j.MaxAttempts, j.Delivers = 2, rapid.Bool().Draw(t, "delivers")
+	j.Gated = m.w.s.version >= command.GatesVersion && rapid.IntRange(0, 3).Draw(t, "gated") == 0
 	m.do(site, &command.Submit{Jobs: []command.JobSpec{j}})
 }
 
@@ -273,6 +274,7 @@ func playModelAt(m *model) {
 		"handBack": m.handBack,
 		"cancel":   m.cancel,
 		"renice":   m.renice,
+		"release":  m.release, "release2": m.seldom(m.releaseAll), "priority": m.prioritize,
 		"fill":     m.seldom(m.fillThenAsk),
 		"usage":    m.usage,
 		"lost":     m.lost,
@@ -383,7 +385,7 @@ func (m *model) send(given ...command.Command) []command.Result {
 	done := slices.Clone(m.past) // but what no version in force had: a repeat of it is its first time
 	for _, c := range cmds {
 		twice = append(twice, c)
-		if m.twin.allows(c.Body.Kind()) {
+		if m.twin.allows(c.Body) {
 			done = append(done, c)
 		}
 		for range rapid.IntRange(0, 2).Draw(m.t, "repeats") {
@@ -535,6 +537,7 @@ func (m *model) submit(t *rapid.T) {
 		j.TimeoutMs = rapid.SampledFrom([]int64{0, 500}).Draw(t, "timeout")
 		j.Payload = []byte{byte(rapid.IntRange(0, 3).Draw(t, "payload"))}
 		j.Delivers = rapid.Bool().Draw(t, "delivers")
+		j.Gated = m.w.s.version >= command.GatesVersion && rapid.IntRange(0, 3).Draw(t, "gated") == 0
 		switch rapid.IntRange(0, 5).Draw(t, "where") {
 		case 0:
 			j.Only = []string{m.site()}

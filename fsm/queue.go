@@ -45,6 +45,9 @@ func (j *job) headMs() int64 {
 	if b := j.tasks.back().First(); b != nil {
 		return b.queuedMs
 	}
+	if v := j.tasks.released().First(); v != nil {
+		return v.queuedMs
+	}
 	return j.queuedMs
 }
 

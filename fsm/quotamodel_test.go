@@ -32,6 +32,9 @@ func (s *State) tally(x *site) *tally {
 				left -= int(r.to - r.from)
 			}
 			n.records += j.tasks.records.Len()
+			for b := range j.tasks.again().All() {
+				n.records += btoi(b.last != nil)
+			}
 			runs = j.tasks.runs.Len()
 		}
 		if left == 0 {

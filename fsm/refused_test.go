@@ -13,7 +13,11 @@ import (
 // a refusal can depend on, and gives copies of the command in between: none changes anything. Whoever was
 // told "refused" may rely on it.
 func TestRefusedCopiesAreNeverExecuted(t *testing.T) {
+	codes := []command.Code{command.NotHeld}
 	for code := command.Stale; code < command.Busy; code++ { // Busy: TestEntryFullOfSignatures
+		codes = append(codes, code)
+	}
+	for _, code := range codes {
 		t.Run(code.String(), func(t *testing.T) {
 			build := refusals[code]
 			if build == nil {
@@ -112,6 +116,13 @@ var refusals = map[command.Code]func(w *world) command.Command{
 		w.submit("a", w.job("a", 1))
 		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
 		return w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
+	},
+	command.NotHeld: func(w *world) command.Command {
+		w.must("a", &command.Raise{Version: command.GatesVersion})
+		j := w.job("a", 2)
+		j.Gated = true
+		w.submit("a", j)
+		return w.cmd("a", releasing(j.Num, command.GateRun{To: 2, Attempt: 1}))
 	},
 	command.JobExists: func(w *world) command.Command {
 		j := w.job("a", 1)

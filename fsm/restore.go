@@ -134,6 +134,7 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	x.usageBatch, x.lastStart, x.offerVersion, x.offers = r.uint(), r.uint(), r.uint(), r.uint()
 	x.account.LastStart, x.changed, x.taken = x.lastStart, s.index, s.index
 	x.deliveryAt, x.settledAt, x.unwanted = s.index, s.index, s.index
+	x.againAt, x.againLeft = s.index, s.index
 	r.check(len(x.boots) > 0 && x.incarnation > 0 && x.lastStart <= s.decisions, "a site that never registered")
 	r.machines(s, x)
 	r.row(x, members)
@@ -238,8 +239,10 @@ func (r *snapReader) job(s *State, seq uint64) {
 	j.order = int32(r.within(command.MinOrder, command.MaxPriority, "order"))
 	j.count, j.next = uint32(r.upTo(command.MaxCount, "count")), uint32(r.upTo(command.MaxCount, "next"))
 	j.maxAttempts = uint32(r.upTo(command.MaxAttempts, "attempts"))
-	loss := r.upTo(uint64(command.Never)<<1|1, "on loss")
-	j.onLoss, j.delivers = command.OnLoss(loss>>1), loss&1 != 0
+	loss := r.upTo(markGated|uint64(command.Never)<<1|1, "on loss")
+	j.onLoss, j.delivers, j.gated = command.OnLoss(loss&^markGated>>1), loss&1 != 0, loss&markGated != 0
+	r.check(j.onLoss <= command.Never && (!j.gated || s.version >= command.GatesVersion && j.next == j.count),
+		"a job that no version in force has")
 	j.class, j.payload = r.class(s), r.payload(s)
 	r.check(j.count > 0 && j.next <= j.count && j.maxAttempts > 0 && owner < uint64(len(s.sites)),
 		"job's numbers contradict each other")
@@ -264,7 +267,7 @@ func (r *snapReader) job(s *State, seq uint64) {
 
 // index adds a job to the derived structures.
 func (r *snapReader) index(s *State, seq uint64, j *job) {
-	r.check(j.tasks != nil || j.next == 0, "assigned tasks without a record")
+	r.check(j.tasks != nil || j.next == 0 || j.gated, "assigned tasks without a record")
 	if r.err != nil {
 		return
 	}
@@ -273,7 +276,8 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 		return
 	}
 	x, n := s.sites[j.owner], j.waiting()
-	if n > 0 || j.tasks.delivering().Len() > 0 {
+	x.held += uint64(j.heldTasks())
+	if n > 0 || j.heldTasks() > 0 || j.tasks.delivering().Len() > 0 {
 		r.check(!x.gone || r.hasChore(s, x.id), "a job waits whose owner's departure is over")
 	}
 	if n > 0 && r.err == nil {

@@ -62,7 +62,7 @@ func (r *snapReader) delivering(s *State, seq uint64, j *job, t *taskSet) {
 			return
 		}
 		_, ended := t.findRun(d.task)
-		r.check(d.task < j.next && !ended && t.findBack(d.task) == nil && int64(d.task) > last,
+		r.check(d.task < j.next && !ended && t.findBack(d.task) == nil && !t.isGated(d.task) && int64(d.task) > last,
 			"deliveries out of order")
 		r.check(j.delivers && d.site >= 0 && int(d.site) < len(s.sites) && d.site != j.owner, "a delivery of nothing")
 		r.check(d.attempt > 0 && d.attempt <= d.last && d.token <= s.index && d.token < d.since && j.entry < d.since,

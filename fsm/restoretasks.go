@@ -31,6 +31,7 @@ func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	}
 	r.runs(s, j, t)
 	r.back(s, j, t)
+	r.gating(s, seq, j, t)
 	r.delivering(s, seq, j, t)
 	r.live(s, seq, j, t)
 	r.records(s, j, t)
@@ -39,7 +40,11 @@ func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	}
 	live := t.live[0] + t.live[1] + t.live[2] + t.live[3] + t.live[4]
 	below := t.endedTasks() - t.ahead
-	r.check(below+uint32(t.back().Len()+t.delivering().Len())+live == j.next, "tasks are missing")
+	gated := uint32(0)
+	if g := t.gating(); g != nil {
+		gated = g.held.tasks + g.released.tasks + uint32(g.again.Len())
+	}
+	r.check(below+uint32(t.back().Len()+t.delivering().Len())+live+gated == j.next, "tasks are missing")
 	if _, hole := t.findRun(j.next); hole && j.next < j.count {
 		r.fail("the range starts with an ended task")
 	}
@@ -116,7 +121,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		r.check((a.phase == phaseStopping) == (a.stopMs > 0), "an attempt stops without an end, or goes on with one")
 		a.why = r.text(command.MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
-		idle := !ended && t.findBack(a.task) == nil && t.findDelivery(a.task) == nil
+		idle := !ended && t.findBack(a.task) == nil && t.findDelivery(a.task) == nil && !t.isGated(a.task)
 		r.check(a.task < j.next && int64(a.task) > last && idle && a.attempt > 0 && int(a.site) < len(s.sites),
 			"attempts out of order")
 		if r.err != nil {

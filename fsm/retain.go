@@ -120,15 +120,20 @@ func (s *State) leave(x *site) {
 // keepRecord keeps an ended task's details. If its site already has as many as it may, those of its oldest
 // ended jobs are dropped; if all are of open jobs, this one is not kept.
 func (s *lifecycle) keepRecord(j *job, t *taskSet, r record) {
+	if s.mayKeep(j) {
+		s.sites[j.owner].use.records++
+		t.addRecord(r)
+	}
+}
+
+// mayKeep reports whether one more record of a job's tasks may be kept, and makes room for it if it can.
+func (s *lifecycle) mayKeep(j *job) bool {
 	if j.count > s.bounds.detail {
-		return
+		return false
 	}
 	x := s.sites[j.owner]
-	if s.trim(x, s.limits.records-1); x.use.records >= s.limits.records {
-		return
-	}
-	x.use.records++
-	t.addRecord(r)
+	s.trim(x, s.limits.records-1)
+	return x.use.records < s.limits.records
 }
 
 // trim drops the task records of a site's oldest ended jobs beyond a number.

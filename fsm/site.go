@@ -59,6 +59,10 @@ type site struct {
 	openSeqs     store.Sorted[uint64]      // its jobs that have not ended
 	delivering   store.Sorted[deliveryKey] // its tasks whose outputs are on their way to it
 	deliveryAt   uint64                    // entry in which delivering last changed
+	held         uint64                    // tasks of its jobs that are held
+	again        store.Sorted[deliveryKey] // those of them that ran, in the order in which they became held
+	againAt      uint64                    // entry in which again last changed
+	againLeft    uint64                    // entry in which something last left again without its Release
 	settledAt    uint64                    // entry in which something last left delivering without its Deliver
 	unwanted     uint64                    // entry in which outputs that it keeps were last no longer wanted
 	lanes        []*lane                   // with waiting tasks

@@ -327,12 +327,12 @@ func (w *snapWriter) result(r *command.Result) {
 func (j *job) encode(w *snapWriter, live []*attempt) {
 	w.uint(uint64(j.owner), j.num, j.entry)
 	w.int(j.timeoutMs, j.createdMs, j.queuedMs, j.startedMs, j.endedMs, int64(j.order))
-	w.uint(uint64(j.count), uint64(j.next), uint64(j.maxAttempts), uint64(j.onLoss)<<1|marks(j.delivers))
+	w.uint(uint64(j.count), uint64(j.next), uint64(j.maxAttempts), uint64(j.onLoss)<<1|marks(j.delivers, false, false, j.gated))
 	w.class(j.class)
 	w.payload(j.payload)
 	w.bool(j.tasks != nil)
 	if j.tasks != nil {
-		j.tasks.encode(w, live)
+		j.tasks.encode(w, live, j.gated)
 	}
 }
 
@@ -371,7 +371,7 @@ func (w *snapWriter) payload(p *payload) {
 	}
 }
 
-func (t *taskSet) encode(w *snapWriter, live []*attempt) {
+func (t *taskSet) encode(w *snapWriter, live []*attempt, gated bool) {
 	w.text(t.why)
 	w.uint(uint64(t.cancel()))
 	w.bars(t.bars())
@@ -384,6 +384,9 @@ func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 	for b := range t.back().All() {
 		w.uint(uint64(b.task), uint64(b.attempt), uint64(b.failures), uint64(b.losses), uint64(b.doubts))
 		w.int(b.queuedMs)
+	}
+	if gated {
+		t.gating().encode(w)
 	}
 	w.uint(uint64(t.delivering().Len()))
 	for d := range t.delivering().All() {

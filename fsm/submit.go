@@ -51,7 +51,10 @@ func (s *State) enter(x *site, spec *command.JobSpec, h *command.Shape) {
 		queuedMs: s.time, startedMs: -1, endedMs: -1,
 		class: s.holdClass(h), payload: s.holdPayload(spec.Payload),
 		owner: x.id, order: spec.Order(), count: spec.Count, maxAttempts: spec.MaxAttempts, onLoss: spec.OnLoss,
-		delivers: spec.Delivers,
+		delivers: spec.Delivers, gated: spec.Gated,
+	}
+	if j.gated {
+		j.next = j.count
 	}
 	j.class.opened(x)
 	x.openSeqs.Insert(x.openSeqs.End(), seq)
@@ -60,7 +63,12 @@ func (s *State) enter(x *site, spec *command.JobSpec, h *command.Shape) {
 	x.nums[spec.Num] = seq
 	x.maxNum = max(x.maxNum, spec.Num)
 	s.tellJob(EventJobSubmitted, j)
-	s.enqueue(seq, j, j.count)
+	if j.gated {
+		x.held += uint64(j.count)
+		s.tellHeld(j, 0, j.count)
+	} else {
+		s.enqueue(seq, j, j.count)
+	}
 	s.noteSubmitted(x, j)
 }
 

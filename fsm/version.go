@@ -14,7 +14,8 @@ import (
 //	1  what a federation begins with
 //	2  Orphans
 //	3  Ahead, HandBack: tasks ahead
-const Version = 3
+//	4  gated jobs: Release; Prioritize
+const Version = 4
 
 // Version returns the apply version in force, 0 before genesis.
 func (s *clock) Version() uint32 { return s.version }

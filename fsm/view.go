@@ -18,10 +18,11 @@ const (
 	TaskCancelled
 	TaskLost
 	Withdrawn
+	Held // its owner has not released it
 )
 
 // Counts is the number of a job's tasks in each state, indexed by TaskState.
-type Counts [Withdrawn + 1]uint32
+type Counts [Held + 1]uint32
 
 // JobView is one job.
 type JobView struct {

@@ -11,6 +11,7 @@ import (
 
 var stateNames = [...]string{
 	"queued", "assigned", "running", "stopping", "succeeded", "failed", "cancelled", "lost", "withdrawn",
+	"held",
 }
 
 // String returns the state's name in the API.
@@ -29,7 +30,7 @@ func (c *Counts) JobState() TaskState {
 	switch {
 	case c[Running]+c[Assigned]+c[Stopping] > 0:
 		return Running
-	case c[Queued] > 0:
+	case c[Queued]+c[Held] > 0:
 		return Queued
 	case c[Withdrawn] > 0:
 		return Withdrawn
@@ -46,9 +47,9 @@ func (c *Counts) JobState() TaskState {
 func (s *jobTable) counts(j *job) Counts {
 	var c Counts
 	if s.sites[j.owner].present() {
-		c[Queued] = j.waiting()
+		c[Queued], c[Held] = j.waiting(), j.heldTasks()
 	} else {
-		c[Withdrawn] = j.waiting()
+		c[Withdrawn] = j.waiting() + j.heldTasks()
 	}
 	if t := j.tasks; t != nil {
 		c[Assigned], c[Running] = t.live[phaseAssigned], t.live[phaseRunning]+uint32(t.delivering().Len())
@@ -87,6 +88,8 @@ func (s *views) viewJob(seq uint64, j *job, whys *reasons) JobView {
 	switch {
 	case v.State == Withdrawn:
 		v.Reason = ownerAway(v.ID.Site)
+	case v.State == Queued && c[Queued] == 0:
+		v.Reason = heldWhy
 	case v.State == Queued:
 		why, ok := whys.of[j.class]
 		if !ok {
@@ -129,7 +132,7 @@ func (s *views) queuedWhy(h *command.Shape, whys *reasons) string {
 func (j *job) spec() command.JobSpec {
 	priority, nice := command.SplitOrder(j.order)
 	return command.JobSpec{
-		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image, Delivers: j.delivers,
+		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image, Delivers: j.delivers, Gated: j.gated,
 		TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts, OnLoss: j.onLoss, Priority: priority, Nice: nice,
 		Only: slices.Clone(j.class.Only), Not: slices.Clone(j.class.Not), Selectors: slices.Clone(j.class.Selectors),
 		CreatedMs: j.createdMs, Payload: j.payload.bytes(),
@@ -255,11 +258,14 @@ func ownerAway(owner string) string { return fmt.Sprintf("its owner %s is away",
 
 func (s *views) viewTask(seq uint64, j *job, i uint32) TaskView {
 	v := TaskView{Index: i, QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1, EndedMs: -1}
-	if j.tasks != nil {
+	switch {
+	case j.tasks != nil:
 		s.viewTouched(&v, seq, j)
+	case j.gated:
+		v.State, v.Reason = Held, heldWhy
 	}
 	switch owner := s.sites[j.owner]; {
-	case v.State == Queued && !owner.present():
+	case (v.State == Queued || v.State == Held) && !owner.present():
 		v.State, v.Reason = Withdrawn, ownerAway(owner.name)
 	case v.State == Withdrawn && v.Reason == "": // the lost owner itself runs it
 		v.Reason = ownerAway(owner.name)
@@ -286,7 +292,9 @@ func (s *views) viewTouched(v *TaskView, seq uint64, j *job) {
 	}
 	if at, ok := j.tasks.findRun(i); ok {
 		s.viewEnded(v, j, at, j.tasks.findRecord(i))
+		return
 	}
+	s.viewGated(v, j)
 }
 
 func (s *views) viewLive(v *TaskView, a *attempt) {
@@ -332,10 +340,14 @@ func (s *views) endReason(j *job, u *run, r *record) string {
 	switch {
 	case r != nil && r.detail != "":
 		return r.detail
+	case u.state == TaskCancelled && u.endedMs >= 0 && j.gated && j.tasks.cancel() == 0:
+		return "its owner ended it while it was held"
 	case u.state == TaskCancelled && u.endedMs >= 0:
 		return s.cancelWhy(j)
 	case u.state == TaskCancelled: // with the job, or on its own before that
 		return "cancelled: the record of this end is not kept"
+	case u.state == TaskFailed && u.endedMs >= 0:
+		return "its owner ended it while it was held"
 	case u.state == TaskLost && u.endedMs >= 0:
 		return ownerLeft
 	case u.state == TaskLost:

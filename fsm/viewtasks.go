@@ -73,8 +73,14 @@ func (s *views) ScanTasks(id command.JobID, scan *TaskScan, from, to uint32) uin
 // or never left the range, all at once.
 func (s *views) passOver(j *job, states TaskStates, i uint32) uint32 {
 	waits := Queued
+	if j.tasks == nil && j.gated {
+		waits = Held
+	}
 	if !s.sites[j.owner].present() {
 		waits = Withdrawn
+	}
+	if j.gated && j.tasks != nil {
+		return s.passOverGated(j, states, i)
 	}
 	if j.tasks == nil {
 		if states.Has(waits) {

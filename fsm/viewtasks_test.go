@@ -56,7 +56,7 @@ func indices(views []TaskView) (out []uint32) {
 // checkScan compares ScanTasks with examining every task.
 func checkScan(t tb, s *State, id command.JobID) {
 	all, _ := s.Tasks(id, 0, command.MaxCount)
-	for state := Queued; state <= Withdrawn; state++ {
+	for state := Queued; state <= Held; state++ {
 		var want []uint32
 		for _, v := range all {
 			if v.State == state {

@@ -122,8 +122,8 @@ func (s *ranking) noteSubmitted(x *site, j *job) {
 		return
 	}
 	j.booked = s.lengthOf(x, j.timeoutMs)
-	s.waitMore(x, j, int64(j.count), j.queuedMs)
-	s.changeOf(x).New.Add(int64(j.count)*widthOf(j.class.Need), j.booked, 0)
+	s.waitMore(x, j, int64(j.waiting()), j.queuedMs)
+	s.changeOf(x).New.Add(int64(j.waiting())*widthOf(j.class.Need), j.booked, 0)
 }
 
 // noteRequeued counts a task that waits again from now on.
@@ -195,6 +195,21 @@ func (s *ranking) takeAgain(x *site, j *job, seq uint64) bool {
 	return true
 }
 
+// noteUnheld counts a task that was held and has a former attempt back, which is to end: that is one more release. If
+// its owner is away, it is released as when the attempt was.
+func (s *ranking) noteUnheld(j *job, a *attempt) {
+	if s.ignores(j) || !s.waits.has(a.seq, a.task) {
+		return
+	}
+	x := s.sites[j.owner]
+	if x.present() {
+		s.noteAgain(x, j, a.seq)
+		return
+	}
+	s.changeOf(x).Past.Add(widthOf(j.class.Need), j.booked, s.releasedAt(a))
+	s.countAgain(a.seq)
+}
+
 // noteWithdrawn counts n tasks that ended and had waited since queuedMs. What an absent site had waiting has
 // already left the virtual queues.
 func (s *ranking) noteWithdrawn(j *job, n, queuedMs int64) {
@@ -210,6 +225,37 @@ func (s *ranking) noteWithdrawn(j *job, n, queuedMs int64) {
 	default:
 		s.changeOf(x).Gone.Add(n*width, j.booked, s.floorOf(x, queuedMs))
 	}
+}
+
+// noteReleased counts n tasks of a gated job that wait from now on.
+func (s *ranking) noteReleased(seq uint64, j *job, n int64) {
+	if s.ignores(j) {
+		return
+	}
+	x := s.sites[j.owner]
+	s.waitMore(x, j, n, s.time)
+	if !x.present() {
+		return
+	}
+	s.changeOf(x).New.Add(n*widthOf(j.class.Need), j.booked, 0)
+	if s.waits.again == nil {
+		s.waits.again = map[uint64]int64{}
+	}
+	s.waits.again[seq] += n
+}
+
+// noteSpanWithdrawn is noteWithdrawn for tasks that were released together, or one that waited: of those that wait since
+// now some may have been released in this entry and some at the same time in an earlier one.
+func (s *ranking) noteSpanWithdrawn(seq uint64, j *job, n, queuedMs int64) {
+	if s.ignores(j) {
+		return
+	}
+	if queuedMs == s.time {
+		now := min(n, s.waits.again[seq])
+		s.noteWithdrawn(j, now, queuedMs)
+		n -= now
+	}
+	s.noteWithdrawn(j, n, queuedMs)
 }
 
 // wereNew reports whether n of a job's tasks that waited since queuedMs were released in this entry. Of a

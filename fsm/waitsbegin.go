@@ -91,8 +91,8 @@ func (s *jobTable) enterJob(seq uint64) bool {
 		task := w.next.task - 1
 		if slot, ok := s.live[taskKey{seq, task}]; ok {
 			s.enterLive(slot)
-		} else if r, ok := j.tasks.findRun(task); ok {
-			task = min(r.to, j.next) - 1
+		} else if to, ok := j.standsFrom(task); ok {
+			task = min(to, j.next) - 1
 		}
 		w.next.task = task + 2
 	}
@@ -101,7 +101,7 @@ func (s *jobTable) enterJob(seq uint64) bool {
 
 func (s *jobTable) enterWaiting(seq uint64) {
 	j := s.mutJob(seq)
-	s.steps.used += stepBegin + uint64(j.tasks.back().Len())*stepLook
+	s.steps.used += stepBegin + uint64(j.tasks.back().Len()+j.tasks.released().Len())*stepLook
 	x := s.sites[j.owner]
 	j.booked = s.lengthOf(x, j.timeoutMs)
 	s.countWaiting(j)
@@ -121,9 +121,14 @@ func (s *jobTable) enterLive(slot uint64) {
 
 // countWaiting counts a job's waiting tasks.
 func (s *ranking) countWaiting(j *job) {
-	x, back := s.sites[j.owner], j.tasks.back()
-	for b := range back.All() {
+	x, left := s.sites[j.owner], int64(j.waiting())
+	for b := range j.tasks.back().All() {
 		s.waitMore(x, j, 1, b.queuedMs)
+		left--
 	}
-	s.waitMore(x, j, int64(j.waiting())-int64(back.Len()), j.queuedMs)
+	for v := range j.tasks.released().All() {
+		s.waitMore(x, j, int64(v.to-v.from), v.queuedMs)
+		left -= int64(v.to - v.from)
+	}
+	s.waitMore(x, j, left, j.queuedMs)
 }

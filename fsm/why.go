@@ -24,6 +24,7 @@ type WhyView struct {
 	// Delivering counts its tasks whose outputs are on their way; DeliveringWhy says what they wait for, "" if none is.
 	Delivering    uint32
 	DeliveringWhy string
+	Held          uint32 // tasks that its owner has not let go
 	Waiting       uint32 // queued tasks; if there are none, the fields below are empty
 	Ahead         AheadView
 	// Turns are the sites with competing tasks, the one whose turn it is first; at most MaxTurns, and
@@ -140,7 +141,7 @@ func (s *views) Why(id command.JobID) (WhyView, bool) {
 	j := s.jobs.Get(seq)
 	c := s.counts(j)
 	v := s.whyHead(id, j.class.Need, c[Queued])
-	v.QueuedMs = j.queuedMs
+	v.QueuedMs, v.Held = j.queuedMs, c[Held]
 	v.Delivering, v.DeliveringWhy = uint32(j.tasks.delivering().Len()), s.jobDeliveringWhy(j)
 	if v.State = c.JobState(); c[Queued] > 0 {
 		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.Shape, job: j, seq: seq, order: j.order}

@@ -3,49 +3,13 @@ package node
 import (
 	"sort"
 
-	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
-// Held is the state of tasks whose job waits for other jobs; the job counts as queued. Only the owner's broker knows
-// it: the replicated state has no such tasks.
+// Held is the name of the state of tasks that are held; see [fsm.Held]. Tasks of a job that its owner's broker holds,
+// because it waits for other jobs, are so, too: the replicated state has no such tasks.
 const Held = "held"
-
-// HeldState is Held as a member of [fsm.TaskStates]. It is of no task in the state, and has no name there.
-const HeldState fsm.TaskState = 15
-
-// ParseTaskState reads a task state's name in the API.
-func ParseTaskState(name string) (fsm.TaskState, bool) {
-	if name == Held {
-		return HeldState, true
-	}
-	return fsm.ParseTaskState(name)
-}
-
-// TaskStateNames returns the names that ParseTaskState reads, for people to read.
-func TaskStateNames() string { return fsm.TaskStateNames() + ", " + Held }
-
-// Events of jobs that wait for others. The state has no such event: only the owner's broker tells them.
-const (
-	EventJobHeld     fsm.EventKind = 240 + iota // it waits for other jobs
-	EventJobReleased                            // it waits for none any more, and goes where other jobs go
-)
-
-// EventName returns the name of a kind of event in the API.
-func EventName(k fsm.EventKind) string {
-	switch k {
-	case EventJobHeld:
-		return "job.held"
-	case EventJobReleased:
-		return "job.released"
-	default:
-		return k.String()
-	}
-}
-
-// EventKinds returns all kinds of events, in order.
-func EventKinds() []fsm.EventKind { return append(fsm.EventKinds(), EventJobHeld, EventJobReleased) }
 
 // Dependency is a job that another one waits for, and how it has ended.
 type Dependency struct {

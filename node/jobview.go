@@ -6,15 +6,15 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
-// CountsOf returns counts of tasks by the names of their states, zero ones too; held of those that are queued in the
-// state's terms are held.
+// CountsOf returns counts of tasks by the names of their states, zero ones too; held of those that are queued in these
+// terms are held by their owner's broker.
 func CountsOf(c fsm.Counts, held uint32) map[string]uint32 {
-	m := make(map[string]uint32, len(c)+1)
+	m := make(map[string]uint32, len(c))
 	for state, n := range c {
 		m[fsm.TaskState(state).String()] = n
 	}
 	m[fsm.Queued.String()] -= held
-	m[Held] = held
+	m[Held] += held
 	return m
 }
 

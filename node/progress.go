@@ -11,7 +11,7 @@ import (
 // "6/60 done, waiting". It is empty of others, of which their state says enough.
 func (j *Job) Progress() string {
 	all, over := uint32(0), uint32(0)
-	for state := fsm.Queued; state <= fsm.Withdrawn; state++ {
+	for state := fsm.Queued; state <= fsm.Held; state++ {
 		n := j.Counts[state.String()]
 		if all += n; state.Ended() {
 			over += n
@@ -45,6 +45,8 @@ func (j *Job) liveState() string {
 		return fmt.Sprintf("%d running", live)
 	case count(fsm.Queued) > 0:
 		return "waiting"
+	case count(fsm.Held) > 0:
+		return Held
 	}
 	return "withdrawn"
 }

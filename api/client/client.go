@@ -284,6 +284,16 @@ func (c *Client) Cancel(ctx context.Context, id string) (wire.Job, error) {
 	return job, err
 }
 
+// SetHold begins no more tasks of a job that has rules for them, or lets them begin again.
+func (c *Client) SetHold(ctx context.Context, id string, hold bool) (wire.Job, error) {
+	what := "/release"
+	if hold {
+		what = "/hold"
+	}
+	job, _, err := get[wire.Job](ctx, c, http.MethodPost, jobPath(id)+what, nil, nil, nil)
+	return job, err
+}
+
 // JobQuery selects jobs; zero fields select all.
 type JobQuery struct {
 	State, Site string

@@ -49,6 +49,7 @@ func (p *Pages) dependencies(ctx context.Context, job *node.Job, v *jobView) {
 // wishes are how a job is to end that is waited for.
 var wishes = map[jobspec.When]string{
 	jobspec.WhenOK: "must succeed", jobspec.WhenAny: "must end", jobspec.WhenNotOK: "must end without success",
+	jobspec.WhenEach: "must succeed, task by task",
 }
 
 // waitRow shows a job with its state; ended is the one that was recorded, "" = none, for one that is no longer kept.

@@ -78,8 +78,8 @@ func (p *Pages) eventFilter(r *http.Request) (f node.EventFilter, v eventsView) 
 	if id, err := command.ParseJobID(in.Get("job")); err == nil {
 		f.Job, v.Job = id, id.String()
 	}
-	for _, k := range node.EventKinds() {
-		if name := node.EventName(k); name == in.Get("kind") {
+	for _, k := range fsm.EventKinds() {
+		if name := k.String(); name == in.Get("kind") {
 			f.Kinds, v.Kind = map[fsm.EventKind]bool{k: true}, name
 		}
 	}
@@ -214,13 +214,13 @@ func drawn(list []node.Event) (string, error) {
 
 // rowOfEvent words an event.
 func rowOfEvent(e *node.Event) eventRow {
-	row := eventRow{ID: e.ID.String(), At: e.At, Kind: node.EventName(e.Kind), Site: e.Site, Tone: toneOf(&e.Event)}
+	row := eventRow{ID: e.ID.String(), At: e.At, Kind: e.Kind.String(), Site: e.Site, Tone: toneOf(&e.Event)}
 	if e.Job.Num > 0 {
 		row.Job = e.Job.String()
 	}
 	var words []string
 	switch e.Kind {
-	case fsm.EventJobSubmitted, node.EventJobHeld, node.EventJobReleased:
+	case fsm.EventJobSubmitted, fsm.EventJobHeld, fsm.EventJobReleased:
 		words = append(words, count(e.Count)+" tasks")
 	case fsm.EventJobEnded:
 	default:
@@ -263,6 +263,11 @@ func toneOf(e *fsm.Event) string {
 		return "warn"
 	case fsm.EventTaskStarted, fsm.EventTaskAssigned, fsm.EventTaskDelivering:
 		return "busy"
+	case fsm.EventTaskHeld:
+		if e.End != fsm.NoEnding {
+			return "warn"
+		}
+		return "plain"
 	case fsm.EventSiteReturned, fsm.EventSiteTrusted, fsm.EventTaskResumed:
 		return "good"
 	case fsm.EventTaskEnded, fsm.EventJobEnded:

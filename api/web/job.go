@@ -108,7 +108,7 @@ func retryWords(s jobspec.Spec) string {
 	if n := s.Retry.MaxAttempts; n != 1 {
 		tries = strconv.FormatUint(uint64(n), 10) + " attempts"
 	}
-	return tries + "; when its site is lost: " + s.Retry.LossName()
+	return tries + s.Retry.Words() + "; when its site is lost: " + s.Retry.LossName()
 }
 
 func pairs(m map[string]string) []pair {

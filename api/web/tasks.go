@@ -58,7 +58,7 @@ func (p *Pages) tasks(r *http.Request, job *node.Job) (t taskPage, found []node.
 	t.from = parameter(r, "from", command.MaxCount-1)
 	q := node.TaskQuery{From: t.from}
 	for _, name := range r.URL.Query()["state"] {
-		if state, known := node.ParseTaskState(name); known && !slices.Contains(t.states, name) {
+		if state, known := fsm.ParseTaskState(name); known && !slices.Contains(t.states, name) {
 			q.States = q.States.With(state)
 			t.states = append(t.states, name)
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 // timelineView is what ran where in the last hours.
@@ -135,10 +135,10 @@ func (v *timelineView) trim(list []Attempt, now time.Time) {
 
 // eventKinds names all kinds of events, for the filter.
 func eventKinds() []string {
-	kinds := node.EventKinds()
+	kinds := fsm.EventKinds()
 	names := make([]string, 0, len(kinds))
 	for _, k := range kinds {
-		names = append(names, node.EventName(k))
+		names = append(names, k.String())
 	}
 	return names
 }

@@ -51,7 +51,7 @@ func (p *Pages) usage(r *http.Request, job *node.Job) (v usageView) {
 
 // hasEnded reports whether a task has.
 func hasEnded(job *node.Job) bool {
-	for state := fsm.Queued; state <= fsm.Withdrawn; state++ {
+	for state := fsm.Queued; state <= fsm.Held; state++ {
 		if state.Ended() && job.Counts[state.String()] > 0 {
 			return true
 		}

@@ -49,6 +49,7 @@ type Spec struct {
 	Inputs    []SpecInput       `json:"inputs,omitempty" required:"false" maxItems:"256" doc:"files that each task finds when it begins"`
 	Outputs   *SpecOutputs      `json:"outputs,omitempty" required:"false" doc:"files that each task is to leave"`
 	Notify    []SpecNotify      `json:"notify,omitempty" required:"false" maxItems:"4" doc:"who is told of the job's end, by its owner's broker, which keeps this to itself; in an answer it is in the job's notices"`
+	Parallel  uint32            `json:"parallel,omitempty" required:"false" minimum:"1" maximum:"1000000" doc:"how many tasks of the job run at a time at most; the others are held"`
 	After     []SpecAfter       `json:"after,omitempty" required:"false" maxItems:"64" doc:"jobs that this one waits for, each named once: its tasks are held until all of these have ended as asked; if one ends otherwise, it is cancelled"`
 }
 
@@ -62,13 +63,17 @@ type SpecResources struct {
 // SpecAfter is a job that another one waits for.
 type SpecAfter struct {
 	Job  string `json:"job" example:"site-1.42" doc:"a job of the same site that was accepted before; with NDJSON also #n, for the one of line n, which must be an earlier line"`
-	When string `json:"when,omitempty" required:"false" enum:"ok,any,notok" default:"ok" doc:"how it must end: ok = all its tasks succeeded, any = in whatever way, notok = it failed, was cancelled or lost"`
+	When string `json:"when,omitempty" required:"false" enum:"ok,any,notok,each" default:"ok" doc:"how it must end: ok = all its tasks succeeded, any = in whatever way, notok = it failed, was cancelled or lost; each = each task waits for the task at its place of that job to succeed"`
 }
 
 // SpecRetry says how often a failed task is tried, and what a loss means.
 type SpecRetry struct {
-	MaxAttempts uint32 `json:"max_attempts" required:"false" minimum:"1" default:"1"`
-	OnLoss      string `json:"on_loss" required:"false" enum:"fenced,immediate,never" default:"fenced"`
+	MaxAttempts uint32   `json:"max_attempts" required:"false" minimum:"1" default:"1"`
+	OnLoss      string   `json:"on_loss" required:"false" enum:"fenced,immediate,never" default:"fenced"`
+	Backoff     string   `json:"backoff,omitempty" required:"false" example:"10s" doc:"how long a task is held after its first failure; doubles with each further one; none if left out"`
+	BackoffMax  string   `json:"backoff_max,omitempty" required:"false" example:"10m" doc:"the longest that backoff becomes; 10m, or backoff if that is longer, if left out"`
+	OnlyOn      []string `json:"only_on,omitempty" required:"false" maxItems:"64" example:"[\"75\"]" doc:"a task is tried again after these exit codes alone, such as 2 or 64-78; one that signal n ended has 128+n"`
+	NotOn       []string `json:"not_on,omitempty" required:"false" maxItems:"64" example:"[\"2\",\"64-78\"]" doc:"a task is not tried again after these exit codes; not together with only_on"`
 }
 
 // SpecSites names sites.

@@ -56,7 +56,7 @@ func TestHelp(t *testing.T) {
 func TestUsage(t *testing.T) {
 	var all strings.Builder
 	for _, line := range []string{
-		"bogus", "sumbit", "jobs --bogus", "jobs extra", "job", "job a b", "job a.1/3", "why a.1/3–5", "tasks", "cancel", "cancel a.1 --label k=v", "wait", "wait a.1/3", "wait a.1 --timeout -1s", "rerun a.1", "rerun a.1 --failed --state lost", "logs a.1 --all --task 3", "logs a.1/3 --all", "logs a.1/x", "logs a.1/3,4 --attempt 2", "logs a.1 --tail 0", "logs", "logs x --stream stdin", "logs x --task -1",
+		"bogus", "sumbit", "jobs --bogus", "jobs extra", "job", "job a b", "job a.1/3", "why a.1/3–5", "tasks", "cancel", "cancel a.1 --label k=v", "wait", "wait a.1/3", "wait a.1 --timeout -1s", "rerun a.1", "rerun a.1 --failed --state lost", "hold", "release a.1 b.1", "logs a.1 --all --task 3", "logs a.1/3 --all", "logs a.1/x", "logs a.1/3,4 --attempt 2", "logs a.1 --tail 0", "logs", "logs x --stream stdin", "logs x --task -1",
 		"sites -o xml", "sites -o csv", "report -o xml", "export --format xml", "debug bundle x", "docs man", "broker --site a --pprof 0.0.0.0:0", "policy bogus", "policy set", "policy set --rate-cpu much", "submit", "submit --count many -- true", "submit --cpu 1.5 -- true", "submit --count 99999999999999999999 -- true", "submit --key= -- true", "run --key= -- true", "jobs --limit 0", "tasks x --limit 1001", "broker --site a --join localhost:7701",
 		"submit --env NOVALUE -- true", "submit --env A=1 --env A=2 -- true", "submit -f testdata/none.yaml", "submit -f testdata/twice.yaml",
 		"submit -f x -- true", "submit -f x --count 3", "submit --count 2 --follow -- true",
@@ -111,6 +111,9 @@ func TestCommands(t *testing.T) {
 		{"tasks site-1.1/0,5-9 --state failed --quiet", "", 0},
 		{"jobs --quiet --limit 1", "", 0},
 		{"rerun site-1.20 --failed", "", 0},
+		{"hold site-1.1", "", 0},
+		{"release site-1.1", "", 0},
+		{"hold site-1.99", "", cli.ExitNotFound},
 		{"rerun site-1.20/3,17 --wait", "", cli.ExitFailed},
 		{"rerun site-1.20 --state failed --quiet --wait", "", cli.ExitFailed},
 		{"fetch site-1.20", "", cli.ExitNotFound},

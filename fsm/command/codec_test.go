@@ -112,6 +112,20 @@ func specimens() map[string]Body {
 		}}},
 		"ahead":    &Ahead{IdleMs: 256},
 		"handback": &HandBack{Attempts: []AttemptRef{specimenRef(0), specimenRef(1)}, Reason: "a long task runs before it"},
+		"release": &Release{Jobs: []JobGates{
+			{Num: 4},
+			{Num: 300, Runs: []GateRun{
+				{From: 0, To: 200},
+				{From: 200, To: MaxCount - 1, Attempt: AnyAttempt, Do: GateHold},
+				{From: MaxCount - 1, To: MaxCount, Attempt: 2, Do: GateFail, Reason: "exit code 2 is final"},
+			}},
+			{Num: 301, Runs: []GateRun{{From: 3, To: 4, Do: GateCancel, Reason: "what it waits for has failed"}}},
+		}},
+		"prioritize": &Prioritize{Jobs: []Priority{{Num: 300, Priority: -MaxPriority}, {Num: 7, Priority: 5}}},
+		"gated": &Submit{Jobs: []JobSpec{
+			{Num: 5, Count: 9, Need: Resources{MilliCPU: 1000}, MaxAttempts: 3, Gated: true},
+			{Num: 6, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Gated: true, Delivers: true, Image: true},
+		}},
 		"nice": &Submit{Jobs: []JobSpec{
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40},
 		}},
@@ -307,12 +321,36 @@ func drawJob(t *rapid.T) JobSpec {
 	return JobSpec{
 		Num: rapid.Uint64().Draw(t, "num"), Count: uint32(number(t, 1, MaxCount, "count")), Need: need,
 		Image: rapid.Bool().Draw(t, "image"), Delivers: rapid.Bool().Draw(t, "delivers"),
+		Gated:     rapid.Bool().Draw(t, "gated"),
 		TimeoutMs: number(t, 0, MaxTimeoutMs, "timeout"), MaxAttempts: uint32(number(t, 1, MaxAttempts, "attempts")),
 		OnLoss: OnLoss(number(t, 0, int64(Never), "on_loss")), Priority: int32(number(t, -MaxPriority, MaxPriority, "priority")),
 		Nice: uint32(number(t, 0, MaxNice, "nice")),
 		Only: drawSites(t), Not: drawSites(t), Selectors: drawSelectors(t), CreatedMs: number(t, 0, MaxUnixMs, "created"),
 		Payload: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "payload"),
 	}
+}
+
+func drawRelease(t *rapid.T) *Release {
+	b, num := &Release{}, uint64(0)
+	for range rapid.IntRange(0, 3).Draw(t, "jobs") {
+		num += uint64(number(t, 1, 1<<40, "gap"))
+		g := JobGates{Num: num}
+		for range rapid.IntRange(0, 3).Draw(t, "runs") {
+			from := uint32(0)
+			if n := len(g.Runs); n > 0 {
+				from = g.Runs[n-1].To
+			}
+			v := GateRun{Attempt: rapid.Uint32().Draw(t, "attempt"), Do: GateAction(number(t, 0, int64(GateCancel), "action"))}
+			v.From = from + uint32(number(t, 0, 1000, "from"))
+			v.To = v.From + uint32(number(t, 1, 1000, "to"))
+			if v.Do >= GateFail {
+				v.Reason = rapid.StringMatching(`[a-z ]{0,20}`).Draw(t, "reason")
+			}
+			g.Runs = append(g.Runs, v)
+		}
+		b.Jobs = append(b.Jobs, g)
+	}
+	return b
 }
 
 func drawParams(t *rapid.T) Params {
@@ -466,6 +504,12 @@ func drawBody(t *rapid.T) Body {
 		b := &HandBack{Reason: text("reason", MaxDetail)}
 		b.Attempts = rapid.SliceOfN(rapid.Custom(drawRef), 0, 3).Draw(t, "attempts")
 		return b
+	case KindRelease:
+		return drawRelease(t)
+	case KindPrioritize:
+		return &Prioritize{Jobs: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Priority {
+			return Priority{rapid.Uint64Min(1).Draw(t, "num"), int32(number(t, -MaxPriority, MaxPriority, "priority"))}
+		}), 0, 3).Draw(t, "jobs")}
 	case KindRaise:
 		return &Raise{Version: uint32(number(t, FirstVersion, math.MaxUint32, "version"))}
 	case KindRecover:
@@ -573,13 +617,19 @@ func TestDecodeRefuses(t *testing.T) {
 		{"first job that shares", record(byte(KindSubmit), 0, 1, 1, 1, 0, 3), ErrFormat, "job 1 does not share 3"},
 		{"job that shares what nobody has", record(byte(KindSubmit), 0, 1, 1, 1, 0, 4), ErrFormat, "shared 4 is more than 3"},
 		{"payload written twice", record(byte(KindSubmit), 0, 2, 1, 1, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 1, 0, 1, 0), ErrFormat, "job 2 does not share 1"},
-		{"job with marks of nothing", record(byte(KindSubmit), 0, 1, 1, 1, 0, 0, 2, 0, 0, 4, 0, 1, 0, 0, 0, 0, 0, 0), ErrFormat, "marks 4 is more than 3"},
+		{"job with marks of nothing", record(byte(KindSubmit), 0, 1, 1, 1, 0, 0, 2, 0, 0, 8, 0, 1, 0, 0, 0, 0, 0, 0), ErrFormat, "marks 8 is more than 7"},
 		{"end with flags of nothing", record(byte(KindComplete), 1, 1, 'b', 1, 0, 1, 1, 0, 0, 0, 8, 0, 0, 0), ErrFormat, "flags 8 is more than 7"},
 		{"output of nothing", record(byte(KindComplete), nothing...), ErrFormat, "an output of nothing is not written"},
 		{"output without a manifest", record(byte(KindComplete), append(nothing[:len(nothing)-1:len(nothing)-1], 7)...), ErrFormat, "an output of 7 bytes has no manifest"},
 		{"measured nothing", record(byte(KindComplete), 1, 1, 'b', 1, 0, 1, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0), ErrFormat, "measures nothing is not written"},
 		{"measured by nobody", record(byte(KindComplete), 1, 1, 'b', 1, 0, 1, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 9), ErrFormat, "source 9 is more than 4"},
 		{"delivery of no kind", record(byte(KindDeliver), 1, 1, 'b', 1, 0, 1, 1, 3, 0), ErrFormat, "outcome 3 is more than 2"},
+		{"action of no kind", record(byte(KindRelease), 1, 1, 1, 0, 1, 0, 4, 0), ErrFormat, "action 4 is more than 3"},
+		{"run of nothing", record(byte(KindRelease), 1, 1, 1, 3, 3, 0, 0, 0), ErrFormat, "tasks [3, 3) behind task 0"},
+		{"runs that overlap", record(byte(KindRelease), 1, 1, 2, 0, 3, 0, 0, 0, 2, 4, 0, 0, 0), ErrFormat, "behind task 3"},
+		{"jobs out of order", record(byte(KindRelease), 2, 2, 0, 2, 0), ErrFormat, "num 2 behind 2"},
+		{"reason of a release", record(byte(KindRelease), 1, 1, 1, 0, 1, 0, 0, 1, 'x'), ErrFormat, "a reason, but no end"},
+		{"priority of job 0", record(byte(KindPrioritize), 1, 0, 2), ErrFormat, "numbered from 1"},
 		{"more jobs than bytes", record(byte(KindSubmit), 0, 127), ErrFormat, "127 do not fit"},
 		{"labels that are none", record(byte(KindOffer), 1, 1, 0, 0, 0, 0, 0, 0, 0, 0), ErrFormat, "are none, or stand twice"},
 		{"labels twice", record(byte(KindOffer), 1, 2, 2, 'a', '=', 2, 'a', '=', 0, 0, 0, 0, 0, 0, 0), ErrFormat, "stand twice"},
@@ -605,7 +655,7 @@ func TestDecodeRefuses(t *testing.T) {
 func TestCountsAllocateOnlyWhatTheInputHolds(t *testing.T) {
 	count := protowire.AppendVarint(nil, MaxReports)
 	var heads [][]byte
-	for _, kind := range []Kind{KindStarted, KindComplete, KindDecline, KindDeliver} {
+	for _, kind := range []Kind{KindStarted, KindComplete, KindDecline, KindDeliver, KindPrioritize} {
 		heads = append(heads, []byte{byte(kind), 1, 'a', 1, 1, 0})
 	}
 	heads = append(heads, []byte{byte(KindUsage), 1, 'a', 1, 1, 0, 0},
@@ -766,7 +816,7 @@ func TestGreatestCommandsFit(t *testing.T) {
 	deliver := Delivered{AttemptRef: ref, Outcome: DeliveryFailed, Detail: strings.Repeat("d", MaxDetail)}
 	job := JobSpec{
 		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU},
-		Image: true, Delivers: true,
+		Image: true, Delivers: true, Gated: true,
 		TimeoutMs: MaxTimeoutMs, MaxAttempts: MaxAttempts,
 		OnLoss: Never, Priority: -MaxPriority, Only: []string{site}, Not: []string{site}, CreatedMs: MaxUnixMs,
 		Selectors: []string{strings.Repeat("s", MaxLabelValue)},
@@ -780,6 +830,7 @@ func TestGreatestCommandsFit(t *testing.T) {
 		},
 		&Complete{Attempts: slices.Repeat([]Ended{ended}, MaxReports)},
 		&Deliver{Attempts: slices.Repeat([]Delivered{deliver}, MaxReports)},
+		greatRelease(),
 		&Submit{Settled: math.MaxUint64, Jobs: slices.Repeat([]JobSpec{job}, MaxJobsPerSubmit)},
 		manyLabels(MaxLabelSets),
 	} {
@@ -889,4 +940,19 @@ func BenchmarkCodec(b *testing.B) {
 			perJob(b)
 		})
 	}
+}
+
+// greatRelease is the longest Release.
+func greatRelease() *Release {
+	b := &Release{}
+	for i := range uint64(MaxJobsPerSubmit) {
+		b.Jobs = append(b.Jobs, JobGates{Num: math.MaxUint64 - MaxJobsPerSubmit + i})
+	}
+	for i := range uint32(MaxReports) {
+		b.Jobs[0].Runs = append(b.Jobs[0].Runs, GateRun{
+			From: MaxCount - MaxReports + i, To: MaxCount - MaxReports + i + 1, Attempt: AnyAttempt, Do: GateCancel,
+			Reason: strings.Repeat("r", MaxDetail),
+		})
+	}
+	return b
 }

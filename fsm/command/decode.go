@@ -106,6 +106,8 @@ const (
 	minRow     = 8
 	minNice    = 2
 	minDeliver = minAttempt + 2
+	minGates   = 2
+	minGateRun = 5
 )
 
 // ordered reads a command of an entry, and passes over one that it cannot read. So nobody who has a command ordered
@@ -221,6 +223,10 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		b := &HandBack{Attempts: list(r, "attempts", MaxReports, minAttempt, (*reader).attempt)}
 		b.Reason = r.string("reason", MaxDetail)
 		c.Body = b
+	case uint64(KindRelease):
+		c.Body = &Release{Jobs: list(r, "jobs", MaxJobsPerSubmit, minGates, (*reader).gates)}
+	case uint64(KindPrioritize):
+		c.Body = &Prioritize{Jobs: list(r, "jobs", MaxReports, minNice, (*reader).priority)}
 	case uint64(KindRaise):
 		c.Body = &Raise{Version: r.uint32("version")}
 	case uint64(KindRecover):

@@ -138,6 +138,10 @@ func appendBody(dst []byte, body Body) []byte {
 		return appendInt(dst, b.IdleMs)
 	case *HandBack:
 		return appendString(appendAttempts(dst, b.Attempts), b.Reason)
+	case *Release:
+		return appendRelease(dst, b)
+	case *Prioritize:
+		return appendPrioritize(dst, b)
 	case *Raise:
 		return protowire.AppendVarint(dst, uint64(b.Version))
 	case *Recover:

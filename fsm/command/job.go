@@ -18,7 +18,10 @@ type JobSpec struct {
 	Need  Resources
 	Image bool // the payload names a container image to run the tasks in
 	// Delivers: the payload declares outputs. A task that succeeds elsewhere ends when its owner has them; see Deliver.
-	Delivers    bool  `json:",omitempty"`
+	Delivers bool `json:",omitempty"`
+	// Gated: its tasks wait only when its owner releases them, and one that failed or was lost is held again; see
+	// Release. Since version 4.
+	Gated       bool  `json:",omitempty"`
 	TimeoutMs   int64 // 0 = none
 	MaxAttempts uint32
 	OnLoss      OnLoss
@@ -34,10 +37,11 @@ type JobSpec struct {
 	Payload   []byte
 }
 
-// What the marks of an encoded JobSpec say: it has an image; it delivers.
+// What the marks of an encoded JobSpec say: it has an image; it delivers; it is gated.
 const (
 	jobImage    = 1
 	jobDelivers = 2
+	jobGated    = 4
 )
 
 func (j *JobSpec) marks() (v byte) {
@@ -46,6 +50,9 @@ func (j *JobSpec) marks() (v byte) {
 	}
 	if j.Delivers {
 		v |= jobDelivers
+	}
+	if j.Gated {
+		v |= jobGated
 	}
 	return v
 }

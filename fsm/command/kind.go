@@ -37,10 +37,14 @@ const (
 	KindDeliver   Kind = 30 // what became of outputs that their owner was to fetch
 	KindAhead     Kind = 31 // how long a site's machines idle between two tasks; since version 3
 	KindHandBack  Kind = 32 // a site returns what it has not begun; since version 3
+	// KindRelease: an owner lets held tasks wait, holds waiting ones, or ends held ones; since version 4.
+	KindRelease Kind = 33
+	// KindPrioritize: an owner changes the priority of its jobs; since version 4.
+	KindPrioritize Kind = 34
 )
 
 // LastKind is the greatest kind.
-const LastKind = KindHandBack
+const LastKind = KindPrioritize
 
 // OfLeader reports whether only the leader's own broker proposes commands of a kind: what it has judged of others, and
 // what it puts in force for all.
@@ -56,8 +60,23 @@ func (k Kind) Since() uint32 {
 		return OrphansVersion
 	case k == KindAhead || k == KindHandBack:
 		return AheadVersion
+	case k == KindRelease || k == KindPrioritize:
+		return GatesVersion
 	}
 	return FirstVersion
+}
+
+// Since returns the first apply version that has what a command says: its kind, and of a Submit all its jobs. A member
+// that only knows older ones cannot read it.
+func Since(b Body) uint32 {
+	if submit, ok := b.(*Submit); ok {
+		for i := range submit.Jobs {
+			if submit.Jobs[i].Gated {
+				return GatesVersion
+			}
+		}
+	}
+	return b.Kind().Since()
 }
 
 // Kind implements Body.
@@ -93,3 +112,7 @@ func (*Lead) Kind() Kind      { return KindLead }
 func (*Deliver) Kind() Kind   { return KindDeliver }
 func (*Ahead) Kind() Kind     { return KindAhead }
 func (*HandBack) Kind() Kind  { return KindHandBack }
+func (*Release) Kind() Kind   { return KindRelease }
+
+// Kind implements Body.
+func (*Prioritize) Kind() Kind { return KindPrioritize }

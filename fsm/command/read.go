@@ -58,8 +58,8 @@ func (r *reader) jobs() []JobSpec {
 
 func (r *reader) terms(j *JobSpec) {
 	j.Need = r.resources()
-	marks := r.uint("marks", jobImage|jobDelivers)
-	j.Image, j.Delivers = marks&jobImage != 0, marks&jobDelivers != 0
+	marks := r.uint("marks", jobImage|jobDelivers|jobGated)
+	j.Image, j.Delivers, j.Gated = marks&jobImage != 0, marks&jobDelivers != 0, marks&jobGated != 0
 	j.TimeoutMs = r.int("timeout_ms")
 	j.MaxAttempts = r.uint32("max_attempts")
 	j.OnLoss = OnLoss(r.uint("on_loss", math.MaxUint8))

@@ -75,10 +75,11 @@ const (
 	Busy                   // too many signatures in one entry
 	NotSigned              // the command is not signed by the site that it names
 	NotLeader              // only the leader of the term may say that
+	NotHeld                // nothing of what is named is where it was to be taken from
 )
 
 // LastCode is the greatest code.
-const LastCode = NotLeader
+const LastCode = NotHeld
 
 // codeTexts say what each code means, as the end of a sentence.
 var codeTexts = [...]string{
@@ -137,6 +138,7 @@ var codeTexts = [...]string{
 	NotSigned: "the command is not signed by the site that it names, with the key that the federation knows: " +
 		"look at cloudshare members",
 	NotLeader: "only the leader of the term may say that",
+	NotHeld:   "nothing of that is held, or waits to be held: it runs, has ended, or its job has no gates",
 }
 
 // String returns what the code means, in words that can end an error's text.

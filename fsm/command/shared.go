@@ -32,7 +32,7 @@ func (j *JobSpec) sharedWith(before *JobSpec, first bool) (with shared) {
 }
 
 func (j *JobSpec) sameTerms(o *JobSpec) bool {
-	return j.Need == o.Need && j.Image == o.Image && j.Delivers == o.Delivers &&
+	return j.Need == o.Need && j.Image == o.Image && j.Delivers == o.Delivers && j.Gated == o.Gated &&
 		j.TimeoutMs == o.TimeoutMs && j.MaxAttempts == o.MaxAttempts &&
 		j.OnLoss == o.OnLoss && j.Priority == o.Priority && j.Nice == o.Nice &&
 		slices.Equal(j.Only, o.Only) && slices.Equal(j.Not, o.Not) && slices.Equal(j.Selectors, o.Selectors)

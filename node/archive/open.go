@@ -46,7 +46,10 @@ func (b *openBook) applyEvent(e *node.Event, fresh bool) (a Attempt, ended bool)
 		return b.openAttempt(e, k, fresh), false
 	case fsm.EventHomeRan:
 		return homeRan(e), true
-	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
+	case fsm.EventTaskEnded, fsm.EventTaskRequeued, fsm.EventTaskHeld:
+		if e.End == fsm.NoEnding { // held, and no attempt has ended
+			return a, false
+		}
 		if e.End == fsm.EndSuspected { // the attempt may go on, and end as told then; if it does not, nobody is charged
 			return a, false
 		}

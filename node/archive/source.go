@@ -59,7 +59,7 @@ func (b brokerSource) HomeNumbers() (first, newest uint64) { return b.Feed().Hom
 // told are the kinds that a Collector reads.
 var told = map[fsm.EventKind]bool{
 	fsm.EventJobSubmitted: true, fsm.EventTaskAssigned: true, fsm.EventTaskStarted: true, fsm.EventTaskRequeued: true,
-	fsm.EventTaskEnded: true, fsm.EventHomeRan: true, fsm.EventJobEnded: true,
+	fsm.EventTaskHeld: true, fsm.EventTaskEnded: true, fsm.EventHomeRan: true, fsm.EventJobEnded: true,
 }
 
 // maxJobs bounds the jobs that are remembered.

@@ -44,7 +44,7 @@ func (e *estimateKeeper) run() {
 	}
 	sub := e.subscribe(e.replica.Feed().Now(), node.EventFilter{Kinds: map[fsm.EventKind]bool{
 		fsm.EventJobSubmitted: true, fsm.EventTaskAssigned: true, fsm.EventTaskEnded: true,
-		fsm.EventTaskRequeued: true, fsm.EventJobEnded: true,
+		fsm.EventTaskRequeued: true, fsm.EventTaskHeld: true, fsm.EventJobEnded: true,
 		fsm.EventTaskStarted: true, fsm.EventSiteForgotten: true,
 	}})
 	e.load()

@@ -17,6 +17,27 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
+// TestWhyOfHeldTasks: the owner's broker says why tasks are held, others that they are, and by whom.
+func TestWhyOfHeldTasks(t *testing.T) {
+	sites := startSites(t, 2, 2)
+	a, b := sites[0], sites[1]
+	a.await(t, func(s *fsm.State) bool { return s.Version() >= command.GatesVersion })
+	job := a.accept(t, `{"command":["sleep"],"count":5,"parallel":1}`).ID
+	for _, s := range sites {
+		s.await(t, func(s *fsm.State) bool {
+			j, _ := s.Job(job)
+			return j.Counts[fsm.Held] == 4 && j.Counts[fsm.Running] == 1
+		})
+	}
+	for s, want := range map[*testSite]string{
+		a: "tasks held: 4 since at most 1 of the job run at a time", b: "tasks held: 4, until the broker of site-1 releases them",
+	} {
+		if w, err := s.Why(t.Context(), job); err != nil || w.Summary != want || w.Estimate.Unknown != "its tasks are held" {
+			t.Errorf("%s: %q, %v", s.name, w.Summary, err)
+		}
+	}
+}
+
 // TestWhyAtAnyBroker: a federation job is explained alike by both brokers, a home
 // job by its owner's only.
 func TestWhyAtAnyBroker(t *testing.T) {

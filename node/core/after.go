@@ -99,6 +99,12 @@ func (c *Core) waitsFor(req *node.Request, s StateReader) (on []after.Dep, err e
 			// By its name, for they are sorted: its place is not that in the request.
 			return nil, &jobspec.SpecError{Field: "after", Value: strconv.Quote(name), Reason: why}
 		}
+		if d.When == jobspec.WhenEach {
+			if why = c.checkEach(req.Spec.Count, d.Job, s); why != "" {
+				return nil, &jobspec.SpecError{Field: "after", Value: strconv.Quote(name), Reason: why}
+			}
+			continue // its tasks' gates wait for those
+		}
 		on = append(on, after.Dep{Num: d.Job.Num, When: d.When})
 		done = done && outcome != "" && after.Allows(d.When, outcome)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/ahead"
 	"github.com/cloudshare/cloudshare/node/core/attempts"
 	"github.com/cloudshare/cloudshare/node/core/bounds"
+	"github.com/cloudshare/cloudshare/node/core/gates"
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
 	"github.com/cloudshare/cloudshare/node/core/inputs"
 	"github.com/cloudshare/cloudshare/node/core/keys"
@@ -101,6 +102,7 @@ type Core struct {
 	usage       usage.Book
 	pubs        publish.Book
 	after       after.Book
+	gates       gates.Book
 	own         own.Jobs
 	cancels     cancelBook
 	lend        lend.Book
@@ -144,6 +146,7 @@ func New(sealer *seal.Sealer, limits node.Exposure) *Core {
 		c.released)
 	c.lend = lend.NewBook(&c.out, &c.machines)
 	c.after = after.NewBook(site, &c.now)
+	c.gates = c.newGates()
 	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.after, &c.lend, &c.usage, c.Alone, c.heldWhy)
 	c.cancels = newCancelBook(site, &c.out, &c.home, &c.pubs, &c.after, c.endHeld)
 	c.changes = newChanges(&c.out)
@@ -168,6 +171,7 @@ func (c *Core) SetRoom(bytes int64) { c.machines.SetRoom(bytes) }
 func (c *Core) SetEmit(tell func([]node.Event)) {
 	c.home.SetEmit(tell)
 	c.after.SetEmit(tell)
+	c.gates.SetEmit(tell)
 }
 
 // SetClock sets the moment of the events that follow.
@@ -230,6 +234,8 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		} else {
 			c.cancels.cancel(ev, fx)
 		}
+	case HoldEvent:
+		c.setHold(ev, s, fx)
 	case LeaseEvent:
 		c.handleRenewed(ev, fx)
 	case VerdictEvent:
@@ -250,6 +256,7 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 		c.handleRegistered(ev, fx)
 		c.holdRecovered(s, fx)
 		c.countOpenJobs(s)
+		c.findGates(s, fx)
 	case TickEvent:
 		c.tick(s, fx)
 	case AskEvent:
@@ -266,6 +273,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	c.followEnds(s, fx)
 	c.pubs.Journal(c.Alone(), fx)
 	c.home.FlushEvents(fx)
+	c.gates.FlushEvents(fx)
 	if c.incarnation != 0 {
 		c.checkExpelled(s, fx)
 	}
@@ -278,6 +286,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	c.bounds.Declare(c.examineAgain)
 	c.publishHeld(s)
 	c.pubs.Publish(c.settledBelow)
+	c.gates.Settle(s, fx)
 	c.reports.SendEnds(s.Version(), func(id executor.ID) { delete(c.returned, id) })
 	c.lend.Offer(c.incarnation)
 	if !c.gone {

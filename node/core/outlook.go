@@ -28,7 +28,7 @@ type Outlook struct {
 // Outlook looks ahead for a job, and takes nothing.
 func (c *Core) Outlook(js *command.JobSpec) Outlook {
 	return Outlook{
-		Alone: c.Alone(), Waits: c.homeAlone(js), Idle: c.pubs.Idle(),
-		Starts: js.Allows(c.site) && c.home.Waiting() == 0 && !c.homePaused() && c.machines.Place(js) != nil,
+		Alone: c.Alone(), Waits: !js.Gated && c.homeAlone(js), Idle: c.pubs.Idle(),
+		Starts: !js.Gated && js.Allows(c.site) && c.home.Waiting() == 0 && !c.homePaused() && c.machines.Place(js) != nil,
 	}
 }

@@ -5,7 +5,8 @@ import "errors"
 // checkLists compares what the lists go by with what it is counted from.
 func (s *rigSite) checkLists() {
 	s.rig.t.Helper()
-	if err := errors.Join(s.core.pubs.Check(), s.core.home.Check(), s.core.after.Check()); err != nil {
+	c := s.core
+	if err := errors.Join(c.pubs.Check(), c.home.Check(), c.after.Check(), c.gates.Check()); err != nil {
 		s.rig.t.Fatal(err)
 	}
 	held := map[string]uint64{}

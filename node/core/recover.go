@@ -19,6 +19,7 @@ func (c *Core) Recover(j record.Reader, found map[string][]executor.State, fx *E
 	steps := []func(record.Reader) error{
 		c.recoverNumbers, c.lend.Recover, c.home.Recover, c.pubs.Recover,
 		c.usage.Recover, c.whose.Recover, c.quotas.Recover,
+		c.gates.Recover,
 		func(j record.Reader) error { return c.after.Recover(j, c.whose.UserOf, fx) },
 	}
 	for _, step := range steps {
@@ -34,6 +35,7 @@ func (c *Core) Recover(j record.Reader, found map[string][]executor.State, fx *E
 	}
 	c.home.Requeue(fx)
 	c.countJournaled()
+	c.recoverGates()
 	return nil
 }
 

@@ -48,6 +48,10 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		}
 		reason = why
 	}
+	if err := AdmitGates(&js, s.Version()); err != nil {
+		fx.Reply(reply, node.Answer{Err: err})
+		return
+	}
 	if err := c.quotas.Admit(req.User, claimOf(&js), c.now.Boot); err != nil {
 		fx.Reply(reply, node.Answer{Err: err})
 		return
@@ -72,6 +76,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 			node.NewNotices(req.User, req.Spec.Notify)))
 	}
 	noteLine(&req, js.Num)
+	c.gates.Add(&js)
 	if len(on) > 0 {
 		c.hold(js, on, &req, reply, s, fx)
 		return
@@ -97,6 +102,9 @@ type way struct {
 func (w *way) isPublished() bool { return w.places == nil && !w.alone }
 
 func (c *Core) wayOf(js *command.JobSpec, user string, s StateReader) way {
+	if js.Gated {
+		return way{}
+	}
 	places := c.homePlaces(js, user, s)
 	return way{places: places, alone: places == nil && c.Alone() && c.homeAlone(js)}
 }

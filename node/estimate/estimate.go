@@ -121,7 +121,7 @@ func (e *Estimator) Observe(ev *fsm.Event) {
 		e.nominate(ev.Job)
 	case fsm.EventTaskAssigned:
 		e.started(ev)
-	case fsm.EventTaskEnded, fsm.EventTaskRequeued, fsm.EventTaskDelivering:
+	case fsm.EventTaskEnded, fsm.EventTaskRequeued, fsm.EventTaskHeld, fsm.EventTaskDelivering:
 		if ev.Site != "" && frees(ev.End) && !ev.Delivered {
 			e.flow(ev.Site).add(ev.Time, use{freed: ev.Need.MilliCPU, ends: 1})
 			e.learnt = true

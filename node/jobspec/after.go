@@ -20,9 +20,10 @@ const (
 	WhenOK    When = iota // succeeded
 	WhenAny               // ended, in whatever way
 	WhenNotOK             // failed, cancelled or lost
+	WhenEach              // of each task: the task at its place has succeeded
 )
 
-var afterWords = [...]string{WhenOK: "ok", WhenAny: "any", WhenNotOK: "notok"}
+var afterWords = [...]string{WhenOK: "ok", WhenAny: "any", WhenNotOK: "notok", WhenEach: "each"}
 
 // AfterWords returns the words that after.N.when may be.
 func AfterWords() []string { return slices.Clone(afterWords[:]) }
@@ -121,15 +122,11 @@ func (p *specParser) afterWhen(name string, to *When) error {
 		return err
 	}
 	i := slices.Index(afterWords[:], text)
-	switch {
-	case i >= 0:
+	if i >= 0 {
 		*to = When(i)
 		return nil
-	case text == "each":
-		return &SpecError{Field: name, Value: quoted(text), Reason: `is not there yet: this version waits for whole jobs; ` +
-			`take "ok", which waits until all tasks of that job have succeeded`}
 	}
-	return &SpecError{Field: name, Value: quoted(text), Reason: `must be "ok", "any" or "notok"`}
+	return &SpecError{Field: name, Value: quoted(text), Reason: `must be "ok", "any", "notok" or "each"`}
 }
 
 // uniqueAfter sorts jobs that are waited for, and refuses one that is named twice.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,9 +26,11 @@ type Spec struct {
 	Timeout   time.Duration // whole milliseconds, 0 = none
 	Resources SpecResources
 	Retry     SpecRetry
-	Priority  int32 // higher first, within the owner
-	Labels    map[string]string
-	Sites     SpecSites
+	// Parallel is how many tasks of the job may run at a time, 0 = as many as there is room for.
+	Parallel uint32
+	Priority int32 // higher first, within the owner
+	Labels   map[string]string
+	Sites    SpecSites
 	// Selectors must all be satisfied by a machine's labels. Each is written as command.Selector
 	// writes it; they are sorted and unique.
 	Selectors []string
@@ -50,12 +53,6 @@ type SpecResources struct {
 	CPU    int64 // whole cores, ≥ 1, exclusive
 	Memory int64 // MiB, 0 = no limit
 	GPU    int64
-}
-
-// SpecRetry says how often a failed task is tried and what the loss of an attempt means.
-type SpecRetry struct {
-	MaxAttempts uint32 // ≥ 1; failures count, losses do not
-	OnLoss      command.OnLoss
 }
 
 // SpecSites restricts where tasks may run; both sorted and unique.
@@ -99,7 +96,7 @@ func (s Spec) jobSpec(owner string, num uint64, createdMs int64, payload []byte)
 		Need: command.Resources{
 			MilliCPU: s.Resources.CPU * 1000, MemMiB: s.Resources.Memory, GPU: s.Resources.GPU,
 		},
-		Image: s.Image != "", Delivers: s.Outputs.Wanted(), TimeoutMs: s.Timeout.Milliseconds(),
+		Image: s.Image != "", Delivers: s.Outputs.Wanted(), Gated: s.Gated(), TimeoutMs: s.Timeout.Milliseconds(),
 		MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.OnLoss, Priority: s.Priority,
 		Only: slices.Clone(s.Sites.Only), Not: slices.Clone(s.Sites.Not),
 		Selectors: s.allSelectors(owner), CreatedMs: createdMs, Payload: payload,
@@ -159,7 +156,7 @@ func (s *Spec) shape(js command.JobSpec) error {
 	}
 	s.Timeout = time.Duration(js.TimeoutMs) * time.Millisecond
 	s.Resources = SpecResources{CPU: js.Need.MilliCPU / 1000, Memory: js.Need.MemMiB, GPU: js.Need.GPU}
-	s.Retry = SpecRetry{MaxAttempts: js.MaxAttempts, OnLoss: js.OnLoss}
+	s.Retry.MaxAttempts, s.Retry.OnLoss = js.MaxAttempts, js.OnLoss
 	s.Sites = SpecSites{Only: slices.Clone(js.Only), Not: slices.Clone(js.Not)}
 	s.Selectors = slices.DeleteFunc(slices.Clone(js.Selectors), isImplied)
 	if len(s.Selectors) == 0 {
@@ -176,13 +173,13 @@ func isImplied(text string) bool {
 // The fields of each text.
 var (
 	publicFields = fieldBits("indices", "labels", "image", "network")
-	sealedFields = fieldBits("name", "command", "env", "inputs", "outputs", "after")
+	sealedFields = fieldBits("name", "command", "env", "inputs", "outputs", "after", "retry", "parallel")
 )
 
 // jobBits are those of all fields of a job.
 const jobBits = 1<<len(jobFields) - 1
 
-func fieldBits(names ...string) (bits uint32) {
+func fieldBits(names ...string) (bits uint64) {
 	for _, name := range names {
 		bits |= 1 << slices.Index(jobFields[:], name)
 	}
@@ -316,6 +313,14 @@ func (s Spec) appendSealed(b []byte) []byte {
 	if len(s.After) > 0 {
 		w.field("after")
 		w.b = appendAfter(w.b, s.After)
+	}
+	if s.Retry.hasRules() {
+		w.field("retry")
+		w.b = appendRetry(w.b, &s.Retry)
+	}
+	if s.Parallel > 0 {
+		w.field("parallel")
+		w.b = strconv.AppendUint(w.b, uint64(s.Parallel), 10)
 	}
 	return w.end()
 }

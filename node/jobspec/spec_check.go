@@ -82,6 +82,9 @@ func (p *specParser) check() error {
 		return &SpecError{Field: "selectors", Reason: fmt.Sprintf("has %d selectors; at most %d here: "+
 			"network counts as one, and files do", len(s.Selectors), command.MaxSelectors-implied)}
 	}
+	if err := p.checkRetry(); err != nil {
+		return err
+	}
 	if err := s.checkFiles(); err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func ParseSpec(data []byte) (Spec, error) {
 type specParser struct {
 	jsonScanner
 	spec Spec
-	seen uint32 // a bit for each field read, see known
+	seen uint64 // a bit for each field read, see known
 	in   *readInput
 }
 
@@ -90,10 +90,10 @@ func (p *specParser) document() error {
 var (
 	jobFields = [...]string{
 		"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels",
-		"sites", "selectors", "indices", "network", "inputs", "outputs", "notify", "after",
+		"sites", "selectors", "indices", "network", "inputs", "outputs", "notify", "after", "parallel",
 	}
 	resourceFields = [...]string{"cpu", "memory", "gpu"}
-	retryFields    = [...]string{"max_attempts", "on_loss"}
+	retryFields    = [...]string{"max_attempts", "on_loss", "backoff", "backoff_max", "only_on", "not_on"}
 	siteFields     = [...]string{"only", "not"}
 )
 
@@ -108,8 +108,8 @@ const (
 // known records that a field was read. It refuses a field that is not one of names, or is there twice.
 // The bits of names begin at first.
 func (p *specParser) known(names []string, first int, prefix, key string) error {
-	bit, err := knownIn(names, p.seen>>first, prefix, key)
-	p.seen |= bit << first
+	bit, err := knownIn(names, uint32(p.seen>>first), prefix, key)
+	p.seen |= uint64(bit) << first
 	return err
 }
 
@@ -169,6 +169,8 @@ func (p *specParser) field(key string) error {
 		return p.notify(key)
 	case "after":
 		return p.after(key)
+	case "parallel":
+		return integer(p, key, &s.Parallel, 1, command.MaxCount)
 	default:
 		return p.nested(key, p.site)
 	}
@@ -193,10 +195,20 @@ func (p *specParser) retry(key string) error {
 	if err := p.known(retryFields[:], retryBits, "retry.", key); err != nil {
 		return err
 	}
-	if key == "on_loss" {
-		return p.onLoss("retry.on_loss")
+	name, r := "retry."+key, &p.spec.Retry
+	switch key {
+	case "on_loss":
+		return p.onLoss(name)
+	case "backoff":
+		return p.backoff(name, &r.Backoff)
+	case "backoff_max":
+		return p.backoff(name, &r.BackoffMax)
+	case "only_on":
+		return p.exitCodes(name, &r.OnlyOn)
+	case "not_on":
+		return p.exitCodes(name, &r.NotOn)
 	}
-	return integer(p, "retry.max_attempts", &p.spec.Retry.MaxAttempts, 1, command.MaxAttempts)
+	return integer(p, name, &r.MaxAttempts, 1, command.MaxAttempts)
 }
 
 func (p *specParser) site(key string) error {

@@ -57,7 +57,7 @@ func (w *Watch) Observe(ev *fsm.Event) {
 	switch ev.Kind {
 	case fsm.EventTaskStarted:
 		w.begun.add(ev)
-	case fsm.EventTaskEnded, fsm.EventTaskRequeued, fsm.EventTaskDelivering:
+	case fsm.EventTaskEnded, fsm.EventTaskRequeued, fsm.EventTaskHeld, fsm.EventTaskDelivering:
 		if ev.Site != "" && !ev.Delivered { // else its attempt has ended before
 			w.ended(ev)
 		}

@@ -46,12 +46,14 @@ const (
 	BucketNotices                          // job number → node.Notices, what is to be sent of its end
 	BucketHeld                             // job number → a job that waits for others, or has waited in vain
 	BucketOutcomes                         // job number → the state in which a job has ended that held ones name
+	BucketGates                            // job number → "hold", a gated job that a user holds
+	BucketElements                         // job number → how its tasks have ended that others wait for one by one
 )
 
 var bucketNames = []string{
 	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "outgoing", "results",
 	"notices",
-	"held", "outcomes",
+	"held", "outcomes", "gates", "elements",
 }
 
 var (

@@ -28,7 +28,8 @@ func (r *Replica) hasIndices(e *fsm.Event) bool {
 func namesTasks(e *fsm.Event) bool {
 	switch e.Kind {
 	case fsm.EventTaskAssigned, fsm.EventTaskStarted, fsm.EventTaskStopping, fsm.EventTaskRequeued, fsm.EventTaskEnded,
-		fsm.EventTaskAdopted, fsm.EventTaskWithdrawn, fsm.EventTaskDying, fsm.EventTaskResumed, fsm.EventTaskDelivering:
+		fsm.EventTaskAdopted, fsm.EventTaskWithdrawn, fsm.EventTaskDying, fsm.EventTaskResumed, fsm.EventTaskDelivering,
+		fsm.EventTaskHeld, fsm.EventTaskReleased:
 		return true
 	case fsm.EventJobCancelling:
 		return e.Count == 1

@@ -105,6 +105,10 @@ func forgeries(t *testing.T, victim *testbed.Site) map[command.Kind]command.Body
 		&command.Deliver{Attempts: []command.Delivered{{AttemptRef: ref, Outcome: command.DeliveryLost}}},
 		&command.Ahead{IdleMs: 1000},
 		&command.HandBack{Attempts: []command.AttemptRef{ref}},
+		&command.Release{Jobs: []command.JobGates{{Num: ref.Job.Num, Runs: []command.GateRun{{
+			To: 1, Attempt: command.AnyAttempt, Do: command.GateCancel, Reason: "forged",
+		}}}}},
+		&command.Prioritize{Jobs: []command.Priority{{Num: ref.Job.Num, Priority: -command.MaxPriority}}},
 		&command.Orphans{Attempts: []command.Ended{{AttemptRef: ref, Outcome: command.Orphaned, RunMs: 1}}},
 	} {
 		c := command.Command{ID: command.ID{Site: victim.Name, Incarnation: 1, Seq: 1}, Body: b}
@@ -203,7 +207,8 @@ func TestOwnWordsAboutOthers(t *testing.T) {
 	for kind, body := range all {
 		switch kind {
 		case command.KindInvite, command.KindMotion, command.KindLeave, command.KindClose, command.KindAddresses,
-			command.KindSubmit, command.KindOffer, command.KindUsage, command.KindRenice:
+			command.KindSubmit, command.KindOffer, command.KindUsage, command.KindRenice,
+			command.KindRelease, command.KindPrioritize:
 			continue // they are about itself, or the electors decide
 		case command.KindRegister: // with another's data
 			outcome, err := who.order(t, command.Command{ID: command.ID{Site: who.Site}, Body: body})

@@ -27,6 +27,7 @@ type Spec struct {
 	Inputs    []Input           `json:"inputs,omitempty"`
 	Outputs   *Outputs          `json:"outputs,omitempty"`
 	After     []After           `json:"after,omitempty"`
+	Parallel  int               `json:"parallel,omitempty"`
 	Notify    []Hook            `json:"notify,omitempty"`
 }
 
@@ -48,8 +49,10 @@ type Resources struct {
 
 // Retry says what failures and losses mean.
 type Retry struct {
-	MaxAttempts int    `json:"max_attempts,omitempty"`
-	OnLoss      string `json:"on_loss,omitempty"`
+	MaxAttempts int      `json:"max_attempts,omitempty"`
+	OnLoss      string   `json:"on_loss,omitempty"`
+	Backoff     string   `json:"backoff,omitempty"`
+	NotOn       []string `json:"not_on,omitempty"`
 }
 
 // Where restricts the sites that may run a job.
@@ -192,6 +195,16 @@ func (s *Site) Logs(ctx context.Context, id string, task int) (string, error) {
 // Cancel ends a job.
 func (s *Site) Cancel(ctx context.Context, id string) error {
 	_, err := s.CancelAt(ctx, id)
+	return err
+}
+
+// SetHold begins no more tasks of a gated job, or lets them begin again.
+func (s *Site) SetHold(ctx context.Context, id string, hold bool) error {
+	what := "release"
+	if hold {
+		what = "hold"
+	}
+	_, _, err := s.Do(ctx, http.MethodPost, "/v1/jobs/"+id+"/"+what, nil, nil)
 	return err
 }
 

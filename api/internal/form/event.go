@@ -12,7 +12,7 @@ import (
 // Event returns an event's form on the wire.
 func Event(e *node.Event) wire.Event {
 	out := wire.Event{
-		ID: e.ID.String(), Index: e.Index, Kind: node.EventName(e.Kind), Time: Moment(e.At), Durability: e.Durability,
+		ID: e.ID.String(), Index: e.Index, Kind: e.Kind.String(), Time: Moment(e.At), Durability: e.Durability,
 		Count: e.Count, Attempt: e.Attempt, Token: e.Token, Site: e.Site, Machine: e.Machine,
 		Outcome: e.End.String(), RunMs: e.RunMs, Delivered: e.Delivered, Reason: e.Reason,
 	}

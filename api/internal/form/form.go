@@ -69,11 +69,22 @@ func Spec(s jobspec.Spec) wire.Spec {
 		Indices:   s.Indices.String(),
 		Timeout:   optional(timeout),
 		Resources: wire.SpecResources{CPU: s.Resources.CPU, Memory: memory(s.Resources.Memory), GPU: s.Resources.GPU},
-		Retry:     wire.SpecRetry{MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.LossName()},
+		Retry:     retryOf(&s.Retry),
+		Parallel:  s.Parallel,
 		Priority:  s.Priority, Labels: fullMap(s.Labels),
 		Sites: wire.SpecSites{Only: full(s.Sites.Only), Not: full(s.Sites.Not)}, Selectors: full(s.Selectors),
 		Network: s.Network, Inputs: inputsOf(s.Inputs), Outputs: outputsOf(&s.Outputs), After: afterOf(s.After),
 	}
+}
+
+func retryOf(r *jobspec.SpecRetry) wire.SpecRetry {
+	out := wire.SpecRetry{
+		MaxAttempts: r.MaxAttempts, OnLoss: r.LossName(), OnlyOn: r.OnlyOn.Texts(), NotOn: r.NotOn.Texts(),
+	}
+	if r.Backoff > 0 {
+		out.Backoff, out.BackoffMax = r.Backoff.String(), r.BackoffMax.String()
+	}
+	return out
 }
 
 // Job returns the form of a job.

@@ -80,7 +80,7 @@ func (j *Jobs) cancelTargets(r *http.Request, list []target) []wire.CancelledJob
 // who has a thousand jobs cancelled, and asks for the others, would get these again.
 func isEnding(job *node.Job) bool {
 	for name, n := range job.Counts {
-		if state, _ := node.ParseTaskState(name); n > 0 && !state.Ended() && state != fsm.Stopping {
+		if state, _ := fsm.ParseTaskState(name); n > 0 && !state.Ended() && state != fsm.Stopping {
 			return false
 		}
 	}

@@ -116,6 +116,7 @@ func (j *Jobs) Register() {
 	j.registerWhy()
 	j.registerRerun()
 	j.registerCancel()
+	j.registerHold()
 	j.registerWait()
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
-	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -64,9 +63,9 @@ func TaskStates(names []string) (states fsm.TaskStates, err error) {
 		if name == "" {
 			continue
 		}
-		state, known := node.ParseTaskState(name)
+		state, known := fsm.ParseTaskState(name)
 		if !known {
-			return 0, problem.BadQuery("state", name, "must be one of "+node.TaskStateNames())
+			return 0, problem.BadQuery("state", name, "must be one of "+fsm.TaskStateNames())
 		}
 		states = states.With(state)
 	}

@@ -116,6 +116,14 @@ func (j *Rule) Cancel(ctx context.Context, id command.JobID) error {
 	return j.broker.Cancel(ctx, id)
 }
 
+// SetHold implements source.Jobs.
+func (j *Rule) SetHold(ctx context.Context, id command.JobID, hold bool) error {
+	if err := j.Owned(ctx, id); err != nil {
+		return err
+	}
+	return j.broker.SetHold(ctx, id, hold)
+}
+
 // CancelAll implements source.Submissions: what is not the asker's stays as it is.
 func (j *Rule) CancelAll(ctx context.Context, targets []node.CancelTarget) []error {
 	out := make([]error, len(targets))

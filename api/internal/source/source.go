@@ -47,6 +47,8 @@ type Jobs interface {
 	Job(ctx context.Context, id command.JobID) (node.Job, error)
 	Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error)
 	Cancel(ctx context.Context, id command.JobID) error
+	// SetHold keeps the held tasks of a gated job of this site held, or lets them go again.
+	SetHold(ctx context.Context, id command.JobID, hold bool) error
 	// Dependencies returns what a job of this site waits for, and the first most of those that wait for it; of another
 	// site's it knows none.
 	Dependencies(ctx context.Context, id command.JobID, most int) (node.Dependencies, error)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -26,7 +27,7 @@ func (b *Broker) FindTasks(
 			return out, n, nil
 		}
 		t := b.taskAt(&b.jobs[i], n)
-		if state, _ := node.ParseTaskState(t.State); q.States.Has(state) {
+		if state, _ := fsm.ParseTaskState(t.State); q.States.Has(state) {
 			out = append(out, t)
 		}
 	}

@@ -278,6 +278,9 @@ func matches(j *node.Job, q *node.JobQuery) bool {
 		strings.Contains(strings.ToLower(j.Spec.Name), q.Name)
 }
 
+// SetHold implements web.Source.
+func (b *Broker) SetHold(context.Context, command.JobID, bool) error { return nil }
+
 // Cancel implements web.Source.
 func (b *Broker) Cancel(_ context.Context, id command.JobID) error {
 	b.mu.Lock()

@@ -63,7 +63,9 @@ func (p *Puller) Run(ctx context.Context) {
 		return
 	}
 	sub := p.around.Events(p.around.Now(), node.EventFilter{
-		Site: p.around.Site, Kinds: map[fsm.EventKind]bool{fsm.EventTaskEnded: true, fsm.EventTaskRequeued: true},
+		Site: p.around.Site, Kinds: map[fsm.EventKind]bool{
+			fsm.EventTaskEnded: true, fsm.EventTaskRequeued: true, fsm.EventTaskHeld: true,
+		},
 	})
 	p.sweepAll(ctx)
 	for {

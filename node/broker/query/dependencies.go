@@ -14,6 +14,6 @@ func (rd *Reader) Dependencies(ctx context.Context, id command.JobID, most int) 
 	if id.Site != rd.site {
 		return d, nil
 	}
-	err = rd.query(ctx, func(c *core.Core) { d = c.Own().Dependencies(id.Num, most) })
+	err = rd.query(ctx, func(c *core.Core) { d = c.Dependencies(id.Num, most) })
 	return d, err
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
@@ -28,6 +29,9 @@ func (rd *Reader) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery)
 	if job.Counts[node.Held] == 0 { // what it waited for has ended
 		spec.After = nil
 	}
+	spec.After = slices.DeleteFunc(slices.Clone(spec.After), func(d jobspec.Dependency) bool {
+		return d.When == jobspec.WhenEach // of tasks that are not the same ones
+	})
 	for q.From, q.Limit = 0, rerunPage; ; {
 		tasks, next, err := rd.FindTasks(ctx, id, q)
 		if err != nil {

@@ -53,7 +53,7 @@ func (rd *Reader) jobOf(v *fsm.JobView) node.Job {
 		Durability: node.DurableFederation, Counts: node.CountsOf(v.Counts, 0),
 		SubmittedAt: time.UnixMilli(v.Spec.CreatedMs),
 	}
-	if v.State == fsm.Queued {
+	if v.State == fsm.Queued && v.Counts[fsm.Queued] > 0 {
 		if d, ok := rd.replica.Feed().LastDecline(v.ID); ok {
 			j.Reason += "; " + d.String()
 		}

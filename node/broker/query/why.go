@@ -47,8 +47,11 @@ func (rd *Reader) Why(ctx context.Context, id command.JobID) (node.Why, error) {
 func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh node.Freshness) (w node.Why, ok bool) {
 	var v fsm.WhyView
 	var h explain.SiteReports
+	held := uint32(0)
 	rd.replica.View(func(s *fsm.State) {
 		v, ok = s.Why(id)
+		counts, _ := s.TaskCounts(id)
+		held = counts[fsm.Held]
 		h = rd.collectReports(s, &v)
 	})
 	if !ok {
@@ -59,8 +62,14 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 		switch w.Summary = "none of its tasks waits: " + w.State; {
 		case v.State == fsm.Withdrawn:
 			w.Summary = fmt.Sprintf("its tasks wait for its owner %s, which is away", id.Site)
+		case held > 0:
+			w.Summary = rd.heldWords(ctx, id, held)
+			w.Estimate.Unknown = "its tasks are held"
+			return w, true
 		case v.Delivering > 0:
 			w.Summary += "; " + v.DeliveringWhy
+		case v.Held > 0:
+			w.Summary = fmt.Sprintf("%s held: its owner %s has not let them go", explain.Plural(uint64(v.Held), "task"), id.Site)
 		default:
 			if why := rd.progress.resultWhy(id); why != "" {
 				w.Summary += "; " + why
@@ -76,7 +85,24 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 	h.Own = rd.ownTrouble(ctx)
 	w.Estimate = rd.estimates.Estimate(&v)
 	explain.Fill(&w, &v, &h, fresh)
+	if held > 0 {
+		w.Summary += "; " + rd.heldWords(ctx, id, held)
+	}
 	return w, true
+}
+
+// heldWords says why tasks of a job are held: its owner's broker knows.
+func (rd *Reader) heldWords(ctx context.Context, id command.JobID, held uint32) (words string) {
+	if id.Site == rd.site {
+		ctx, cancel := context.WithTimeout(ctx, ownPatience)
+		defer cancel()
+		// else it may still be written to
+		why := ""
+		if rd.query(ctx, func(c *core.Core) { why = c.Gates(id.Num) }) == nil {
+			words = why
+		}
+	}
+	return cmp.Or(words, fmt.Sprintf("tasks held: %d, until the broker of %s releases them", held, id.Site))
 }
 
 // maxPreparing bounds the tasks that are looked at for what is done before they start.
@@ -128,8 +154,11 @@ func (rd *Reader) DryRun(ctx context.Context, req node.Request) (node.Why, error
 		h = rd.collectReports(s, &v)
 		fits, unfit = s.AnyFits(js)
 		home.Idle = home.Idle && !s.WaitingFits(rd.site)
+		err = core.AdmitGates(&js, s.Version())
 	})
 	switch {
+	case err != nil:
+		return node.Why{}, fmt.Errorf("ask about a job: %w", err)
 	case req.Strict && !fits:
 		return node.Why{}, fmt.Errorf("%w: %s", node.ErrUnfit, unfit)
 	case home.Starts && (home.Alone || home.Idle):
@@ -151,6 +180,9 @@ func (rd *Reader) DryRun(ctx context.Context, req node.Request) (node.Why, error
 	h.Own = rd.ownTrouble(ctx)
 	w.Estimate = rd.estimates.Estimate(&v)
 	explain.Fill(&w, &v, &h, fresh)
+	if js.Gated {
+		w.Summary = "its tasks are held, and released one by one as its rules say; then: " + w.Summary
+	}
 	return w, nil
 }
 

@@ -24,7 +24,7 @@ func (s *session) checkCommands(it *item) (ok bool, are traits) {
 			return false, traits{}
 		}
 		are.reports = are.reports && isReport(c.Body.Kind())
-		are.since = max(are.since, c.Body.Kind().Since())
+		are.since = max(are.since, command.Since(c.Body))
 	}
 	return true, are
 }

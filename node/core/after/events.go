@@ -20,12 +20,12 @@ func (b *Book) event(j *Job, kind fsm.EventKind) node.Event {
 }
 
 func (b *Book) emitHeld(j *Job) {
-	e := b.event(j, node.EventJobHeld)
+	e := b.event(j, fsm.EventJobHeld)
 	e.Reason = b.WaitsFor(j)
 	b.told = append(b.told, e)
 }
 
-func (b *Book) emitReleased(j *Job) { b.told = append(b.told, b.event(j, node.EventJobReleased)) }
+func (b *Book) emitReleased(j *Job) { b.told = append(b.told, b.event(j, fsm.EventJobReleased)) }
 
 // emitEnded tells that all tasks have ended, by ranges of their indices, and the job with them.
 func (b *Book) emitEnded(j *Job) {

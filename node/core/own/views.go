@@ -157,7 +157,7 @@ func (o *Jobs) taskView(num uint64) func(position uint32) (fsm.TaskState, func()
 
 // heldTask shows the tasks of a job that waits for others, or has waited in vain: they are all alike.
 func (o *Jobs) heldTask(a *after.Job) func(position uint32) (fsm.TaskState, func() node.Task) {
-	state, t := node.HeldState, node.Task{State: node.Held, Reason: o.after.WaitsFor(a), Run: -1}
+	state, t := fsm.Held, node.Task{State: node.Held, Reason: o.after.WaitsFor(a), Run: -1}
 	if !a.Held() {
 		state, t.State, t.EndedAt = a.State(), a.State().String(), unixMs(a.EndedMs)
 	}

@@ -32,6 +32,11 @@ type StateReader interface {
 	Queue() []fsm.QueueView
 	Lent() int64
 	Params() command.Params
+	Time() int64 // in ms
+	Gates(id command.JobID, from uint32, most int) (fsm.GatesView, bool)
+	ReturnedSince(owner string, entry uint64) (changed []fsm.HeldTask, whole bool)
+	ReturnedChange(owner string) uint64
+	EndedRuns(id command.JobID) iter.Seq[fsm.EndedRun]
 	Site(name string) (fsm.SiteView, bool)
 }
 

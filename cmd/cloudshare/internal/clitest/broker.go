@@ -23,14 +23,16 @@ func Broker(t testing.TB) string {
 	answers := map[string]string{
 		"POST /v1/jobs": `{"id":"site-1.1","state":"queued","durability":"federation","reason":"no room"}`,
 		"GET /v1/jobs":  `{"items":[` + job + `],"next":"more"}`, "GET /v1/jobs/site-1.1": job,
-		"GET /v1/jobs/site-1.9":         strings.Replace(job, "succeeded", "failed", 1),
-		"GET /v1/jobs/site-1.20":        whole,
-		"GET /v1/jobs/site-1.10":        strings.Replace(job, "succeeded", "cancelled", 1),
-		"GET /v1/jobs/site-1.11":        strings.Replace(job, "succeeded", "lost", 1),
-		"GET /v1/jobs/site-1.1/tasks":   `{"items":[{"index":0,"state":"failed","reason":"a\u001b[31mb\nc","site":"site-2","attempt":1,"exit_code":3}],"next":""}`,
-		"GET /v1/jobs/site-1.1/logs":    "hello\n",
-		"DELETE /v1/jobs/site-1.1":      job,
-		"POST /v1/jobs/site-1.20/rerun": `{"id":"site-1.20","state":"queued","durability":"federation","reason":"no room"}`,
+		"GET /v1/jobs/site-1.9":          strings.Replace(job, "succeeded", "failed", 1),
+		"GET /v1/jobs/site-1.20":         whole,
+		"GET /v1/jobs/site-1.10":         strings.Replace(job, "succeeded", "cancelled", 1),
+		"GET /v1/jobs/site-1.11":         strings.Replace(job, "succeeded", "lost", 1),
+		"GET /v1/jobs/site-1.1/tasks":    `{"items":[{"index":0,"state":"failed","reason":"a\u001b[31mb\nc","site":"site-2","attempt":1,"exit_code":3}],"next":""}`,
+		"GET /v1/jobs/site-1.1/logs":     "hello\n",
+		"DELETE /v1/jobs/site-1.1":       job,
+		"POST /v1/jobs/site-1.1/hold":    job,
+		"POST /v1/jobs/site-1.1/release": job,
+		"POST /v1/jobs/site-1.20/rerun":  `{"id":"site-1.20","state":"queued","durability":"federation","reason":"no room"}`,
 		"GET /v1/jobs/site-1.20/logs": `{"task":3,"text":"a\nb"}
 {"task":17,"text":"c\n"}
 {"task":17,"base64":"ZAo="}

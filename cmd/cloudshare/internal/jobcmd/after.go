@@ -14,7 +14,7 @@ import (
 const flagAfter = "after"
 
 func afterFlag(f *pflag.FlagSet) {
-	f.StringArray(flagAfter, nil, "begin when job `ID[:WHEN]` has ended: ok = succeeded (the default), any = in whatever way, notok = without success (may be repeated)")
+	f.StringArray(flagAfter, nil, "begin when job `ID[:WHEN]` has ended: ok = succeeded (the default), any = in whatever way, notok = without success, each = task by task, when the task at the same place has succeeded (may be repeated)")
 }
 
 // afterGiven turns ID[:WHEN] into the form of a job's file; the broker judges the values.

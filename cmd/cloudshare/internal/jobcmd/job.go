@@ -132,7 +132,11 @@ func showSpec(w io.Writer, s wire.Spec) {
 	cli.Row(w, "each task", fmt.Sprintf("%s, memory %s, %s", cli.Plural(s.Resources.CPU, "core"), s.Resources.Memory, cli.Plural(s.Resources.GPU, "gpu")))
 	said("indices", s.Indices)
 	cli.Row(w, "timeout", orNone(s.Timeout, "none"))
-	cli.Row(w, "retries", fmt.Sprintf("%s; when its site is lost: %s", cli.Plural(int64(s.Retry.MaxAttempts), "attempt"), s.Retry.OnLoss))
+	cli.Row(w, "retries", fmt.Sprintf("%s%s; when its site is lost: %s",
+		cli.Plural(int64(s.Retry.MaxAttempts), "attempt"), retryWords(&s.Retry), s.Retry.OnLoss))
+	if s.Parallel > 0 {
+		cli.Row(w, "at a time", cli.Plural(int64(s.Parallel), "task"))
+	}
 	cli.Row(w, "priority", s.Priority)
 	said("labels", jobspec.ShellWords(assignments(s.Labels)))
 	said("only at", strings.Join(s.Sites.Only, ", "))

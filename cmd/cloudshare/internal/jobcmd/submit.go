@@ -60,6 +60,7 @@ name one of this machine, {path: in.txt, file: ./in.txt}, relative to that file.
   cloudshare submit --cpu 8 nightly.sh 2026-11-29
   cloudshare submit --notify https://hooks.example.org/nightly -- make -C /srv/render
   cloudshare submit --after site-1.42 --after site-1.43:any -- ./merge.sh
+  cloudshare submit --count 100 --parallel 5 --max-attempts 4 --retry-backoff 10s --no-retry-on 2,64-78 -- ./fetch.sh
   cloudshare submit --input sim.py --input-each 'params/*.json:p.json' --output 'out/*.csv' -- python3 sim.py p.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkKey(cmd.Flags(), s.key); err != nil {
@@ -112,6 +113,7 @@ func specFlags(f *pflag.FlagSet) {
 	f.StringArray(flagNotify, nil, "`URL` that is told when the job has ended, at a host that the site's operator allows (may be repeated)")
 	f.StringArray(flagNotifyFailed, nil, "`URL` that is told if it ended without success (may be repeated)")
 	afterFlag(f)
+	retryFlags(f)
 	f.Bool("network", false, "the tasks need a network: they run at home, or where other sites' tasks have one")
 }
 
@@ -122,6 +124,8 @@ var specPaths = map[string]string{
 	"max-attempts": "retry.max_attempts", "on-loss": "retry.on_loss", "priority": "priority",
 	"label": "labels", "only": "sites.only", "not": "sites.not", "select": "selectors",
 	"network": "network", flagNotify: "notify", flagNotifyFailed: "notify", flagAfter: "after",
+	flagBackoff: "retry.backoff", flagBackoffMax: "retry.backoff_max", flagRetryOn: "retry.only_on",
+	flagNoRetryOn: "retry.not_on", flagParallel: "parallel",
 	flagInput: "inputs", flagInputEach: "inputs", flagInputURL: "inputs",
 	flagOutput: "outputs.paths", flagOptional: "outputs.optional", "output-max": "outputs.max", "output-when": "outputs.when",
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
-	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 // taskStates are those of a task.
-var taskStates = strings.Split(node.TaskStateNames(), ", ")
+var taskStates = strings.Split(fsm.TaskStateNames(), ", ")
 
 func tasksCommand(a *cli.App) *cobra.Command {
 	var q client.TaskQuery

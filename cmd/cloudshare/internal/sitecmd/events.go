@@ -12,7 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
-	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 func eventsCommand(a *cli.App) *cobra.Command {
@@ -62,8 +62,8 @@ home, outside the log, is told by its own site's broker only.`,
 // eventKinds returns the groups of events, and then the kinds.
 func eventKinds() []string {
 	var groups, kinds []string
-	for _, k := range node.EventKinds() {
-		kind := node.EventName(k)
+	for _, k := range fsm.EventKinds() {
+		kind := k.String()
 		kinds = append(kinds, kind)
 		if group, _, _ := strings.Cut(kind, "."); !slices.Contains(groups, group) {
 			groups = append(groups, group)

@@ -1,0 +1,33 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core"
+)
+
+// SetHold holds a gated job of this site by hand, or lets it go. For another site's job it is an *ElsewhereError; if
+// the job's tasks are not released one by one, it wraps ErrUngated.
+func (b *Broker) SetHold(ctx context.Context, id command.JobID, hold bool) error {
+	if id.Site != b.cfg.Site {
+		if _, err := b.Job(ctx, id); err != nil {
+			return err
+		}
+		return b.Elsewhere(id.Site, "owner")
+	}
+	done := make(chan error, 1)
+	if !b.post(core.HoldEvent{Num: id.Num, Hold: hold, Reply: func(err error) { done <- err }}) {
+		return fmt.Errorf("hold or release job %s: %w", id, node.ErrStopping)
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("hold or release job %s: %w", id, context.Cause(ctx))
+	case <-b.ctx.Done():
+		return fmt.Errorf("hold or release job %s: %w", id, node.ErrStopping)
+	}
+}

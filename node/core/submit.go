@@ -71,6 +71,9 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		fx.Writes = append(fx.Writes, record.PutRecord(record.BucketNotices, record.Number(js.Num),
 			node.NewNotices(req.User, req.Spec.Notify)))
 	}
+	if req.Attached != nil {
+		fx.Writes = append(fx.Writes, record.PutRecord(record.BucketAttached, record.Number(js.Num), req.Attached))
+	}
 	noteLine(&req, js.Num)
 	if len(on) > 0 {
 		c.hold(js, on, &req, reply, s, fx)

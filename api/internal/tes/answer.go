@@ -68,8 +68,8 @@ func endState(e *node.AttachedEnd) string {
 func timedOut(e *node.AttachedEnd) bool { return strings.Contains(e.Reason, "timeout") }
 
 // taskOf returns a task in the words of TES.
-func taskOf(id string, a *node.Attached, job *node.Job, v view) (Task, error) {
-	t := Task{ID: id, State: stateOf(a, job)}
+func taskOf(id string, a *node.Attached, job *node.Job, v view) (tesTask, error) {
+	t := tesTask{ID: id, State: stateOf(a, job)}
 	if v == viewMinimal {
 		return t, nil
 	}
@@ -89,7 +89,7 @@ func taskOf(id string, a *node.Attached, job *node.Job, v view) (Task, error) {
 	if a.End != nil && t.CreationTime == "" {
 		t.CreationTime = moment(a.End.Created)
 	}
-	t.Logs = []TaskLog{logOf(&doc, a.End, job, v)}
+	t.Logs = []tesTaskLog{logOf(&doc, a.End, job, v)}
 	return t, nil
 }
 
@@ -101,8 +101,8 @@ func moment(at time.Time) string {
 }
 
 // logOf returns what became of a task: until its end that is little.
-func logOf(doc *kept, end *node.AttachedEnd, job *node.Job, v view) TaskLog {
-	l := TaskLog{Logs: []ExecutorLog{}, Outputs: []OutputLog{}}
+func logOf(doc *kept, end *node.AttachedEnd, job *node.Job, v view) tesTaskLog {
+	l := tesTaskLog{Logs: []tesExecutorLog{}, Outputs: []tesOutputLog{}}
 	if v == viewFull {
 		l.SystemLogs = append(l.SystemLogs, doc.Told...)
 	}
@@ -135,18 +135,18 @@ func logOf(doc *kept, end *node.AttachedEnd, job *node.Job, v view) TaskLog {
 }
 
 // executorLogs returns one for each executor that has begun, and at least one.
-func executorLogs(end *node.AttachedEnd, record *jobspec.StepsRecord, v view) []ExecutorLog {
-	logs := make([]ExecutorLog, 0, len(record.Steps)+1)
+func executorLogs(end *node.AttachedEnd, record *jobspec.StepsRecord, v view) []tesExecutorLog {
+	logs := make([]tesExecutorLog, 0, len(record.Steps)+1)
 	for i := range record.Steps {
 		s := &record.Steps[i]
-		l := ExecutorLog{StartTime: moment(s.Started), EndTime: moment(s.Ended), ExitCode: s.ExitCode}
+		l := tesExecutorLog{StartTime: moment(s.Started), EndTime: moment(s.Ended), ExitCode: s.ExitCode}
 		if v == viewFull {
 			l.Stdout, l.Stderr = s.Stdout, s.Stderr
 		}
 		logs = append(logs, l)
 	}
 	if len(logs) == 0 {
-		logs = append(logs, ExecutorLog{
+		logs = append(logs, tesExecutorLog{
 			StartTime: moment(end.Started), EndTime: moment(end.Ended), ExitCode: exitCode(end),
 		})
 	}
@@ -168,8 +168,8 @@ func exitCode(end *node.AttachedEnd) int {
 }
 
 // outputLog returns one file that went where it goes.
-func outputLog(o *Output, f node.Exported) OutputLog {
-	l := OutputLog{URL: o.URL, Path: o.Path, SizeBytes: strconv.FormatInt(f.Size, 10)}
+func outputLog(o *tesOutput, f node.Exported) tesOutputLog {
+	l := tesOutputLog{URL: o.URL, Path: o.Path, SizeBytes: strconv.FormatInt(f.Size, 10)}
 	if f.Path == "" {
 		return l
 	}

@@ -2,24 +2,24 @@ package tes
 
 import "encoding/json"
 
-// Task is a task in the words of TES 1.1. What the server sets is left out of what is kept.
-type Task struct {
+// tesTask is a task in the words of TES 1.1. What the server sets is left out of what is kept.
+type tesTask struct {
 	ID           string            `json:"id,omitempty"`
 	State        string            `json:"state,omitempty"`
 	Name         string            `json:"name,omitempty"`
 	Description  string            `json:"description,omitempty"`
-	Inputs       []Input           `json:"inputs,omitempty"`
-	Outputs      []Output          `json:"outputs,omitempty"`
-	Resources    *Resources        `json:"resources,omitempty"`
-	Executors    []Executor        `json:"executors,omitempty"`
+	Inputs       []tesInput        `json:"inputs,omitempty"`
+	Outputs      []tesOutput       `json:"outputs,omitempty"`
+	Resources    *tesResources     `json:"resources,omitempty"`
+	Executors    []tesExecutor     `json:"executors,omitempty"`
 	Volumes      []string          `json:"volumes,omitempty"`
 	Tags         map[string]string `json:"tags,omitempty"`
-	Logs         []TaskLog         `json:"logs,omitempty"`
+	Logs         []tesTaskLog      `json:"logs,omitempty"`
 	CreationTime string            `json:"creation_time,omitempty"`
 }
 
-// Input is a file or a directory that a task finds.
-type Input struct {
+// tesInput is a file or a directory that a task finds.
+type tesInput struct {
 	Name        string  `json:"name,omitempty"`
 	Description string  `json:"description,omitempty"`
 	URL         string  `json:"url,omitempty"`
@@ -29,8 +29,8 @@ type Input struct {
 	Streamable  bool    `json:"streamable,omitempty"`
 }
 
-// Output is what a task leaves, and where it goes.
-type Output struct {
+// tesOutput is what a task leaves, and where it goes.
+type tesOutput struct {
 	Name        string `json:"name,omitempty"`
 	Description string `json:"description,omitempty"`
 	URL         string `json:"url"`
@@ -39,8 +39,8 @@ type Output struct {
 	Type        string `json:"type,omitempty"`
 }
 
-// Resources are what a task needs.
-type Resources struct {
+// tesResources are what a task needs.
+type tesResources struct {
 	CPUCores                *int64            `json:"cpu_cores,omitempty"`
 	Preemptible             bool              `json:"preemptible,omitempty"`
 	RAM                     *float64          `json:"ram_gb,omitempty"`
@@ -50,8 +50,8 @@ type Resources struct {
 	BackendParametersStrict bool              `json:"backend_parameters_strict,omitempty"`
 }
 
-// Executor is a command of a task.
-type Executor struct {
+// tesExecutor is a command of a task.
+type tesExecutor struct {
 	Image       string            `json:"image"`
 	Command     []string          `json:"command"`
 	Workdir     string            `json:"workdir,omitempty"`
@@ -62,18 +62,18 @@ type Executor struct {
 	IgnoreError bool              `json:"ignore_error,omitempty"`
 }
 
-// TaskLog is what became of a task.
-type TaskLog struct {
-	Logs       []ExecutorLog     `json:"logs"`
+// tesTaskLog is what became of a task.
+type tesTaskLog struct {
+	Logs       []tesExecutorLog  `json:"logs"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	StartTime  string            `json:"start_time,omitempty"`
 	EndTime    string            `json:"end_time,omitempty"`
-	Outputs    []OutputLog       `json:"outputs"`
+	Outputs    []tesOutputLog    `json:"outputs"`
 	SystemLogs []string          `json:"system_logs,omitempty"`
 }
 
-// ExecutorLog is what became of one of its commands.
-type ExecutorLog struct {
+// tesExecutorLog is what became of one of its commands.
+type tesExecutorLog struct {
 	StartTime string `json:"start_time,omitempty"`
 	EndTime   string `json:"end_time,omitempty"`
 	Stdout    string `json:"stdout,omitempty"`
@@ -81,58 +81,58 @@ type ExecutorLog struct {
 	ExitCode  int    `json:"exit_code"`
 }
 
-// OutputLog is a file that went where it goes.
-type OutputLog struct {
+// tesOutputLog is a file that went where it goes.
+type tesOutputLog struct {
 	URL       string `json:"url"`
 	Path      string `json:"path"`
 	SizeBytes string `json:"size_bytes"`
 }
 
-// Created answers a task that was taken.
-type Created struct {
+// tesCreated answers a task that was taken.
+type tesCreated struct {
 	ID string `json:"id"`
 }
 
-// List is a page of tasks.
-type List struct {
-	Tasks         []Task `json:"tasks"`
-	NextPageToken string `json:"next_page_token,omitempty"`
+// tesList is a page of tasks.
+type tesList struct {
+	Tasks         []tesTask `json:"tasks"`
+	NextPageToken string    `json:"next_page_token,omitempty"`
 }
 
-// ServiceInfo says what this service is.
-type ServiceInfo struct {
-	ID                string       `json:"id"`
-	Name              string       `json:"name"`
-	Type              ServiceType  `json:"type"`
-	Description       string       `json:"description"`
-	Organization      Organization `json:"organization"`
-	Version           string       `json:"version"`
-	Storage           []string     `json:"storage"`
-	BackendParameters []string     `json:"tesResources_backend_parameters"`
+// tesServiceInfo says what this service is.
+type tesServiceInfo struct {
+	ID                string          `json:"id"`
+	Name              string          `json:"name"`
+	Type              tesServiceType  `json:"type"`
+	Description       string          `json:"description"`
+	Organization      tesOrganization `json:"organization"`
+	Version           string          `json:"version"`
+	Storage           []string        `json:"storage"`
+	BackendParameters []string        `json:"tesResources_backend_parameters"`
 }
 
-// ServiceType says by which document the service answers.
-type ServiceType struct {
+// tesServiceType says by which document the service answers.
+type tesServiceType struct {
 	Group    string `json:"group"`
 	Artifact string `json:"artifact"`
 	Version  string `json:"version"`
 }
 
-// Organization runs the service.
-type Organization struct {
+// tesOrganization runs the service.
+type tesOrganization struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 }
 
-// Failure is the form of an error.
-type Failure struct {
+// tesFailure is the form of an error.
+type tesFailure struct {
 	StatusCode int    `json:"status_code"`
 	Msg        string `json:"msg"`
 }
 
 // kept is the document that is attached to a task's job.
 type kept struct {
-	Task Task     `json:"task"`
+	Task tesTask  `json:"task"`
 	Told []string `json:"told,omitempty"` // what of it has no effect
 }
 

@@ -27,11 +27,11 @@ func (t *Tasks) info(w http.ResponseWriter, r *http.Request, _ func(string) stri
 	for _, root := range t.Roots.Of(userOf(r.Context())) {
 		storage = append(storage, "file://"+root)
 	}
-	return rest.WriteJSON(w, http.StatusOK, ServiceInfo{
+	return rest.WriteJSON(w, http.StatusOK, tesServiceInfo{
 		ID: "cloudshare." + t.Broker.Site() + ".tes", Name: "CloudShare, site " + t.Broker.Site(),
-		Type:        ServiceType{Group: "org.ga4gh", Artifact: "tes", Version: "1.1.0"},
+		Type:        tesServiceType{Group: "org.ga4gh", Artifact: "tes", Version: "1.1.0"},
 		Description: "Tasks of this site's users run on the idle machines of a federation of sites.",
-		Organization: Organization{
+		Organization: tesOrganization{
 			Name: t.Broker.Site(), URL: at,
 		},
 		Version: t.Version, Storage: storage, BackendParameters: backendKeys(),
@@ -53,7 +53,7 @@ func (t *Tasks) create(w http.ResponseWriter, r *http.Request, _ func(string) st
 		return err
 	}
 	t.Took()
-	return rest.WriteJSON(w, http.StatusOK, Created{ID: id.String()})
+	return rest.WriteJSON(w, http.StatusOK, tesCreated{ID: id.String()})
 }
 
 // submit makes a job of a task.
@@ -116,7 +116,7 @@ func (t *Tasks) get(w http.ResponseWriter, r *http.Request, param func(string) s
 }
 
 // task returns one task.
-func (t *Tasks) task(ctx context.Context, id command.JobID, v view) (task Task, err error) {
+func (t *Tasks) task(ctx context.Context, id command.JobID, v view) (task tesTask, err error) {
 	attached := t.Broker.Attached
 	if v != viewMinimal {
 		attached = t.Broker.AttachedDocument
@@ -152,7 +152,7 @@ func (t *Tasks) job(ctx context.Context, id command.JobID, a *node.Attached, v v
 const tailLines = 100
 
 // addOutput adds the end of what a task has written, if it is to be had.
-func (t *Tasks) addOutput(ctx context.Context, id command.JobID, l *ExecutorLog) {
+func (t *Tasks) addOutput(ctx context.Context, id command.JobID, l *tesExecutorLog) {
 	for stream, to := range map[string]*string{"stdout": &l.Stdout, "stderr": &l.Stderr} {
 		if text, err := t.Tail(ctx, node.LogQuery{Job: id, Stream: stream}, tailLines); err == nil {
 			*to = strings.ToValidUTF8(string(text), "�")
@@ -212,7 +212,7 @@ func (t *Tasks) list(w http.ResponseWriter, r *http.Request, _ func(string) stri
 		return err
 	}
 	found, next := t.Broker.AttachedJobs(r.Context(), below, int(size), f.takes)
-	out := List{Tasks: make([]Task, 0, len(found))}
+	out := tesList{Tasks: make([]tesTask, 0, len(found))}
 	for i := range found {
 		id := command.JobID{Site: t.Broker.Site(), Num: found[i].Num}
 		task, err := t.task(r.Context(), id, v)

@@ -38,7 +38,7 @@ func bad(field, format string, args ...any) error {
 
 // parse reads a task, whose fields of other versions and of the server are passed over, and checks it but for what only
 // the job's own check knows.
-func parse(body []byte) (t Task, err error) {
+func parse(body []byte) (t tesTask, err error) {
 	if !utf8.Valid(body) {
 		return t, bad("body", "is not UTF-8")
 	}
@@ -50,7 +50,7 @@ func parse(body []byte) (t Task, err error) {
 		return t, bad("body", "has data after the task: send one JSON object")
 	}
 	t.ID, t.State, t.Logs, t.CreationTime = "", "", nil, ""
-	for _, check := range []func(*Task) error{
+	for _, check := range []func(*tesTask) error{
 		checkExecutors, checkInputs, checkOutputs, checkVolumes, checkResources, checkTags,
 	} {
 		if err = check(&t); err != nil {
@@ -94,7 +94,7 @@ func kindName(kind string) string {
 	return "an object"
 }
 
-func checkExecutors(t *Task) error {
+func checkExecutors(t *tesTask) error {
 	switch {
 	case len(t.Executors) == 0:
 		return bad("executors", "is missing: give one with an image and a command")
@@ -172,7 +172,7 @@ func checkType(field string, kind *string) error {
 	return nil
 }
 
-func checkInputs(t *Task) error {
+func checkInputs(t *tesTask) error {
 	if most := files.MaxInputs - 1; len(t.Inputs) > most {
 		return bad("inputs", "has %d: at most %d; a DIRECTORY is one", len(t.Inputs), most)
 	}
@@ -202,7 +202,7 @@ func checkInputs(t *Task) error {
 // wildcards are what a pattern has.
 const wildcards = "*?["
 
-func checkOutputs(t *Task) error {
+func checkOutputs(t *tesTask) error {
 	if len(t.Outputs) > maxOutputs {
 		return bad("outputs", "has %d: at most %d; a DIRECTORY is one", len(t.Outputs), maxOutputs)
 	}
@@ -228,7 +228,7 @@ func checkOutputs(t *Task) error {
 }
 
 // checkPattern checks an output whose path has wildcards; of others the prefix has no meaning.
-func checkPattern(field string, o *Output) error {
+func checkPattern(field string, o *tesOutput) error {
 	if !strings.ContainsAny(o.Path, wildcards) {
 		return nil
 	}
@@ -247,7 +247,7 @@ func checkPattern(field string, o *Output) error {
 // goPattern returns a pattern as package path reads it: POSIX negates a bracket by !.
 func goPattern(text string) string { return strings.ReplaceAll(text, "[!", "[^") }
 
-func checkVolumes(t *Task) error {
+func checkVolumes(t *tesTask) error {
 	if len(t.Volumes) > maxVolumes {
 		return bad("volumes", "has %d: at most %d", len(t.Volumes), maxVolumes)
 	}
@@ -259,7 +259,7 @@ func checkVolumes(t *Task) error {
 	return nil
 }
 
-func checkResources(t *Task) error {
+func checkResources(t *tesTask) error {
 	r := t.Resources
 	if r == nil {
 		return nil
@@ -275,7 +275,7 @@ func checkResources(t *Task) error {
 	return nil
 }
 
-func checkTags(t *Task) error {
+func checkTags(t *tesTask) error {
 	if len(t.Tags) > maxTags {
 		return bad("tags", "has %d: at most %d", len(t.Tags), maxTags)
 	}

@@ -28,7 +28,7 @@ type placed struct {
 
 // plan is a task on its way to be a job: what is left to do is to bring its inputs into the store.
 type plan struct {
-	task    Task
+	task    tesTask
 	told    []string
 	job     map[string]any // of a job's text, without its inputs
 	steps   *jobspec.Plan  // nil: the command is the task's own
@@ -37,7 +37,7 @@ type plan struct {
 }
 
 // translate makes a job of a task that parse has returned.
-func translate(t Task, user string, roots exports.Roots) (*plan, error) {
+func translate(t tesTask, user string, roots exports.Roots) (*plan, error) {
 	p := &plan{task: t, job: map[string]any{}}
 	for _, step := range []func(string, exports.Roots) error{
 		p.placeInputs, p.placeOutputs, p.resources, p.command, p.names,
@@ -121,7 +121,7 @@ func (p *plan) placeOutputs(user string, roots exports.Roots) error {
 }
 
 // outputOf returns an output in the words of a plan.
-func outputOf(o *Output) jobspec.StepOutput {
+func outputOf(o *tesOutput) jobspec.StepOutput {
 	out := jobspec.StepOutput{Path: o.Path, Tree: o.Type == typeDirectory}
 	if strings.ContainsAny(o.Path, wildcards) {
 		out.Path, out.Prefix = goPattern(o.Path), o.PathPrefix
@@ -195,7 +195,7 @@ func (p *plan) resources(string, exports.Roots) error {
 }
 
 // backend reads the backend parameters. Those that are not known are not kept.
-func (p *plan) backend(r *Resources) error {
+func (p *plan) backend(r *tesResources) error {
 	known := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(r.BackendParameters)) {
 		set := backend[strings.ToLower(key)]
@@ -251,7 +251,7 @@ func (p *plan) command(string, exports.Roots) error {
 }
 
 // folders returns those that a task is to find: its volumes, where it works, and where it writes.
-func folders(t *Task) []string {
+func folders(t *tesTask) []string {
 	list := slices.Clone(t.Volumes)
 	add := func(p string) {
 		if p != "" && p != "/" {

@@ -70,12 +70,12 @@ func (t *Tasks) Register() {
 	viewParam := rest.QueryParam("view", huma.TypeString, "MINIMAL (default), BASIC or FULL")
 	t.handle(huma.Operation{
 		OperationID: "tes-service-info", Method: http.MethodGet, Path: Root + "/service-info",
-		Summary: "GA4GH TES 1.1: what this service is", Responses: t.answers(ServiceInfo{}, 401),
+		Summary: "GA4GH TES 1.1: what this service is", Responses: t.answers(tesServiceInfo{}, 401),
 	}, t.info)
 	t.handle(huma.Operation{
 		OperationID: "tes-create", Method: http.MethodPost, Path: Root + "/tasks", Summary: "GA4GH TES 1.1: create a task",
 		Description: "One task becomes one job, with its id. Errors of the service itself are {status_code, msg}.",
-		RequestBody: rest.Body(wire.TypeJSON, t.API.Schema(Task{})), Responses: t.answers(Created{}, 400, 401, 413, 415, 429, 503),
+		RequestBody: rest.Body(wire.TypeJSON, t.API.Schema(tesTask{})), Responses: t.answers(tesCreated{}, 400, 401, 413, 415, 429, 503),
 	}, t.create)
 	t.handle(huma.Operation{
 		OperationID: "tes-tasks", Method: http.MethodGet, Path: Root + "/tasks", Summary: "GA4GH TES 1.1: list tasks, newest first",
@@ -89,11 +89,11 @@ func (t *Tasks) Register() {
 			viewParam,
 		},
 		Description: "With a filter a page may hold fewer than page_size, even none, although next_page_token is set.",
-		Responses:   t.answers(List{}, 400, 401),
+		Responses:   t.answers(tesList{}, 400, 401),
 	}, t.list)
 	t.handle(huma.Operation{
 		OperationID: "tes-task", Method: http.MethodGet, Path: Root + "/tasks/{id}", Summary: "GA4GH TES 1.1: one task",
-		Parameters: []*huma.Param{id, viewParam}, Responses: t.answers(Task{}, 400, 401, 403, 404),
+		Parameters: []*huma.Param{id, viewParam}, Responses: t.answers(tesTask{}, 400, 401, 403, 404),
 	}, t.get)
 	t.handle(huma.Operation{
 		OperationID: "tes-cancel", Method: http.MethodPost, Path: Root + "/tasks/{id}",
@@ -106,7 +106,7 @@ func (t *Tasks) Register() {
 func (t *Tasks) answers(v any, problems ...int) map[string]*huma.Response {
 	out := t.API.Responses(http.StatusOK, wire.TypeJSON, t.API.Schema(v))
 	for _, status := range problems {
-		for code, r := range t.API.Responses(status, wire.TypeJSON, t.API.Schema(Failure{})) {
+		for code, r := range t.API.Responses(status, wire.TypeJSON, t.API.Schema(tesFailure{})) {
 			out[code] = r
 		}
 	}
@@ -147,7 +147,7 @@ func (t *Tasks) fail(w http.ResponseWriter, r *http.Request, err error) error {
 	}
 	rest.NoteOf(r.Context()).Refuse(&p.Problem)
 	p.SetHeaders(w.Header())
-	return rest.WriteJSON(w, p.Status, Failure{StatusCode: p.Status, Msg: sentence(&p.Problem)})
+	return rest.WriteJSON(w, p.Status, tesFailure{StatusCode: p.Status, Msg: sentence(&p.Problem)})
 }
 
 // sentence words a problem in one line.

@@ -66,6 +66,7 @@ type Exported struct {
 type AttachedJob struct {
 	Num uint64
 	Attached
+	Bytes int64 // of the document
 }
 
 // Takes returns where below what it goes to a file of the results stands, "" if it is it, and whether it is one of its

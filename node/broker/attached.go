@@ -25,7 +25,7 @@ type exporter struct {
 	b    *Broker
 	book *exports.Book
 	kept chan struct{} // has one while jobs were accepted that nobody has looked at
-	work chan struct{} // has one for each job that is looked after
+	work chan struct{} // has one for each job whose files are under way
 
 	mu    sync.Mutex
 	going map[uint64]bool // guarded by mu
@@ -161,12 +161,7 @@ func (x *exporter) begin(num uint64) {
 			delete(x.going, num)
 			x.mu.Unlock()
 		}()
-		select {
-		case x.work <- struct{}{}:
-			defer func() { <-x.work }()
-			x.finish(num)
-		case <-x.ctx.Done():
-		}
+		x.finish(num)
 	})
 }
 
@@ -220,21 +215,10 @@ func (x *exporter) export(num uint64, a *node.Attached, end *node.AttachedEnd) {
 	for {
 		err := x.try(num, a, end)
 		end.Why = ""
-		if err == nil {
-			return
+		if err != nil {
+			end.Why = err.Error()
 		}
-		end.Why = err.Error()
-		wait := exportFor
-		switch {
-		case errors.Is(err, node.ErrNotFound): // they are not here, or not yet
-			wait = 0
-			if end.State == fsm.TaskFailed.String() {
-				wait = awaitFiles
-			}
-		case !errors.Is(err, exports.ErrAgain):
-			wait = 0
-		}
-		if time.Since(began) >= wait {
+		if err == nil || time.Since(began) >= x.patience(num, err) {
 			return
 		}
 		select {
@@ -245,8 +229,30 @@ func (x *exporter) export(num uint64, a *node.Attached, end *node.AttachedEnd) {
 	}
 }
 
+// patience returns for how long files are tried that failed so.
+func (x *exporter) patience(num uint64, why error) time.Duration {
+	switch {
+	case errors.Is(why, exports.ErrAgain):
+		return exportFor
+	case !errors.Is(why, node.ErrNotFound):
+		return 0
+	}
+	id := command.JobID{Site: x.b.cfg.Site, Num: num}
+	tasks, _, err := x.b.FindTasks(x.ctx, id, node.TaskQuery{Limit: 1})
+	if err == nil && len(tasks) == 1 && tasks[0].FilesAway.Coming {
+		return awaitFiles
+	}
+	return 0
+}
+
 // try brings files where they go once.
 func (x *exporter) try(num uint64, a *node.Attached, end *node.AttachedEnd) error {
+	select {
+	case x.work <- struct{}{}:
+		defer func() { <-x.work }()
+	case <-x.ctx.Done():
+		return x.ctx.Err()
+	}
 	left, err := x.resultsOf(num)
 	if err != nil {
 		return err

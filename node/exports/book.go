@@ -21,14 +21,23 @@ type Book struct {
 	journal Journal
 
 	mu   sync.Mutex
-	jobs map[uint64]*node.Attached
+	jobs map[uint64]*job
 	nums []uint64 // of jobs, ascending
-	open int      // jobs without an end
+	// open counts the jobs without an end, by user; opened is their sum.
+	open   map[string]int
+	opened int
+	bytes  int64 // of all documents
+}
+
+// job is one with something attached, without the document.
+type job struct {
+	node.Attached
+	bytes int64 // of the document
 }
 
 // Open reads the book from the journal.
 func Open(j Journal) (*Book, error) {
-	b := &Book{journal: j, jobs: map[uint64]*node.Attached{}}
+	b := &Book{journal: j, jobs: map[uint64]*job{}, open: map[string]int{}}
 	err := j.Each(record.BucketAttached, func(k, v []byte) error {
 		a := &node.Attached{}
 		if err := json.Unmarshal(v, a); err != nil || len(k) != 8 {
@@ -46,18 +55,29 @@ func Open(j Journal) (*Book, error) {
 			return fmt.Errorf("a record of how a job ended is damaged: %x: %w", k, err)
 		}
 		if a := b.jobs[record.DecodeNumber(k)]; a != nil {
-			a.End = end
-			b.open--
+			b.end(a, end)
 		}
 		return nil
 	})
 }
 
+// end notes a job's end. REQUIRES: b.mu held, or b not shared yet; it had none.
+func (b *Book) end(j *job, end *node.AttachedEnd) {
+	j.End = end
+	b.opened--
+	if b.open[j.User]--; b.open[j.User] == 0 {
+		delete(b.open, j.User)
+	}
+}
+
 // add takes a record. REQUIRES: b.mu held, or b not shared yet.
 func (b *Book) add(num uint64, a *node.Attached) {
-	a.Document = nil
-	b.jobs[num] = a
-	b.open++
+	j := &job{*a, int64(len(a.Document))}
+	j.Document = nil
+	b.jobs[num] = j
+	b.open[a.User]++
+	b.opened++
+	b.bytes += j.bytes
 	at, _ := slices.BinarySearch(b.nums, num)
 	b.nums = slices.Insert(b.nums, at, num)
 }
@@ -69,8 +89,15 @@ func (b *Book) Admit(a *node.Attached) error {
 	switch {
 	case len(a.Document) > MaxDocument:
 		return fmt.Errorf("%w: it has %d bytes, at most %d", ErrRefused, len(a.Document), MaxDocument)
-	case b.open >= MaxOpen:
-		return fmt.Errorf("%w: %d have not ended (at most %d): send it again when some have", node.ErrAttachedFull, b.open, MaxOpen)
+	case b.opened >= MaxOpen:
+		return fmt.Errorf("%w: %d have not ended (at most %d): send it again when some have", node.ErrAttachedFull,
+			b.opened, MaxOpen)
+	case a.User != "" && b.open[a.User] >= MaxOpen/partsOpen:
+		return fmt.Errorf("%w: %d of user %s have not ended (at most %d): send it again when some have",
+			node.ErrAttachedFull, b.open[a.User], a.User, MaxOpen/partsOpen)
+	case b.bytes > MaxBytes:
+		return fmt.Errorf("%w: their documents have %d bytes (at most %d): send it again when some have ended",
+			node.ErrAttachedFull, b.bytes, int64(MaxBytes))
 	}
 	return nil
 }
@@ -88,8 +115,8 @@ func (b *Book) Keep(num uint64, a node.Attached) {
 func (b *Book) Find(num uint64) (node.Attached, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a := b.jobs[num]; a != nil {
-		return *a, true
+	if j := b.jobs[num]; j != nil {
+		return j.Attached, true
 	}
 	return node.Attached{}, false
 }
@@ -130,8 +157,8 @@ func (b *Book) List(below uint64, most int, f func(*node.Attached) bool) (list [
 			return list, b.nums[at]
 		}
 		at--
-		if a := b.jobs[b.nums[at]]; f(a) {
-			list = append(list, node.AttachedJob{Num: b.nums[at], Attached: *a})
+		if j := b.jobs[b.nums[at]]; f(&j.Attached) {
+			list = append(list, node.AttachedJob{Num: b.nums[at], Attached: j.Attached, Bytes: j.bytes})
 		}
 	}
 	return list, 0
@@ -141,7 +168,7 @@ func (b *Book) List(below uint64, most int, f func(*node.Attached) bool) (list [
 func (b *Book) Unended() (nums []uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open == 0 {
+	if b.opened == 0 {
 		return nil
 	}
 	for _, num := range b.nums {
@@ -168,8 +195,7 @@ func (b *Book) End(num uint64, end *node.AttachedEnd) error {
 	}
 	b.mu.Lock()
 	if a := b.jobs[num]; a != nil && a.End == nil {
-		a.End = end
-		b.open--
+		b.end(a, end)
 	}
 	gone := b.forget()
 	b.mu.Unlock()
@@ -179,41 +205,24 @@ func (b *Book) End(num uint64, end *node.AttachedEnd) error {
 	return b.remove(gone)
 }
 
-// forget drops the oldest of what has ended. REQUIRES: b.mu held.
+// forget drops the oldest of what has ended, if there is too much. REQUIRES: b.mu held.
 func (b *Book) forget() (gone []uint64) {
-	many := len(b.nums) - b.open - maxDone
-	if many <= 0 {
+	many := len(b.nums) - b.opened - maxDone
+	if many <= 0 && b.bytes <= MaxBytes/2 {
 		return nil
 	}
 	b.nums = slices.DeleteFunc(b.nums, func(num uint64) bool {
-		if many == 0 || b.jobs[num].End == nil {
+		j := b.jobs[num]
+		if j.End == nil || many <= 0 && b.bytes <= MaxBytes/2 {
 			return false
 		}
 		many--
+		b.bytes -= j.bytes
 		gone = append(gone, num)
 		delete(b.jobs, num)
 		return true
 	})
 	return gone
-}
-
-// Drop forgets a job.
-func (b *Book) Drop(num uint64) error {
-	b.mu.Lock()
-	a := b.jobs[num]
-	if a != nil {
-		if a.End == nil {
-			b.open--
-		}
-		delete(b.jobs, num)
-		at, _ := slices.BinarySearch(b.nums, num)
-		b.nums = slices.Delete(b.nums, at, at+1)
-	}
-	b.mu.Unlock()
-	if a == nil {
-		return nil
-	}
-	return b.remove([]uint64{num})
 }
 
 func (b *Book) remove(nums []uint64) error {

@@ -21,6 +21,10 @@ const (
 	// are remembered: the oldest are forgotten first.
 	MaxOpen = 100_000
 	maxDone = 100_000
+	// partsOpen is of which parts of MaxOpen one user has one at most.
+	partsOpen = 4
+	// MaxBytes bounds all documents together: half of it is for what has ended.
+	MaxBytes = 1 << 30
 	// MaxDocument bounds what is attached to one job, in bytes.
 	MaxDocument = 12 << 20
 )

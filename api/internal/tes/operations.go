@@ -112,6 +112,9 @@ func (t *Tasks) get(w http.ResponseWriter, r *http.Request, param func(string) s
 	if err != nil {
 		return err
 	}
+	if v == viewFull && len(task.Logs[0].Logs) == 1 {
+		t.addOutput(r.Context(), id, &task.Logs[0].Logs[0])
+	}
 	return rest.WriteJSON(w, http.StatusOK, task)
 }
 
@@ -129,11 +132,7 @@ func (t *Tasks) task(ctx context.Context, id command.JobID, v view) (task tesTas
 	if err != nil {
 		return task, err
 	}
-	task, err = taskOf(id.String(), &a, &job, v)
-	if err == nil && v == viewFull && len(task.Logs[0].Logs) > 0 && a.Record == "" {
-		t.addOutput(ctx, id, &task.Logs[0].Logs[0])
-	}
-	return task, err
+	return taskOf(id.String(), &a, &job, v)
 }
 
 // job returns the job of a task, as far as it is of use. One that has ended may be kept no more.
@@ -151,9 +150,12 @@ func (t *Tasks) job(ctx context.Context, id command.JobID, a *node.Attached, v v
 // tailLines bounds what is told of a task's output.
 const tailLines = 100
 
-// addOutput adds the end of what a task has written, if it is to be had.
+// addOutput adds the end of what a task has written, if it is to be had and is not known yet.
 func (t *Tasks) addOutput(ctx context.Context, id command.JobID, l *tesExecutorLog) {
 	for stream, to := range map[string]*string{"stdout": &l.Stdout, "stderr": &l.Stderr} {
+		if *to != "" {
+			continue
+		}
 		if text, err := t.Tail(ctx, node.LogQuery{Job: id, Stream: stream}, tailLines); err == nil {
 			*to = strings.ToValidUTF8(string(text), "�")
 		}
@@ -185,6 +187,8 @@ func (t *Tasks) cancel(w http.ResponseWriter, r *http.Request, param func(string
 const (
 	defaultPage = 256
 	maxPage     = 2047
+	// maxPageBytes is how many bytes of documents a page has, if it has more than one.
+	maxPageBytes = 4 << 20
 )
 
 // filter is what a list is asked for.
@@ -213,7 +217,12 @@ func (t *Tasks) list(w http.ResponseWriter, r *http.Request, _ func(string) stri
 	}
 	found, next := t.Broker.AttachedJobs(r.Context(), below, int(size), f.takes)
 	out := tesList{Tasks: make([]tesTask, 0, len(found))}
+	bytes := int64(0)
 	for i := range found {
+		if bytes += found[i].Bytes; v != viewMinimal && i > 0 && bytes > maxPageBytes {
+			next = found[i-1].Num
+			break
+		}
 		id := command.JobID{Site: t.Broker.Site(), Num: found[i].Num}
 		task, err := t.task(r.Context(), id, v)
 		if errors.Is(err, node.ErrNotFound) {

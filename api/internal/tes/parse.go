@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -117,20 +119,27 @@ func checkExecutors(t *tesTask) error {
 				return bad(fmt.Sprintf("%s.command.%d", field, n), "must hold no NUL")
 			}
 		}
-		for name, p := range map[string]*string{
-			"workdir": &e.Workdir, "stdin": &e.Stdin, "stdout": &e.Stdout, "stderr": &e.Stderr,
-		} {
-			if *p == "" {
-				continue
-			}
-			if err := checkPath(field+"."+name, p); err != nil {
-				return err
-			}
+		if err := checkPlaces(field, e); err != nil {
+			return err
 		}
-		for key, value := range e.Env {
-			if why := jobspec.CheckEnv(key, value); why != "" {
-				return bad(fmt.Sprintf("%s.env.%.60s", field, key), "%s", why)
-			}
+	}
+	return nil
+}
+
+// checkPlaces checks where an executor works, and what it reads, writes and finds in its environment.
+func checkPlaces(field string, e *tesExecutor) error {
+	names, places := []string{"workdir", "stdin", "stdout", "stderr"}, []*string{&e.Workdir, &e.Stdin, &e.Stdout, &e.Stderr}
+	for i, p := range places {
+		if *p == "" {
+			continue
+		}
+		if err := checkPath(field+"."+names[i], p); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.Env)) {
+		if why := jobspec.CheckEnv(key, e.Env[key]); why != "" {
+			return bad(fmt.Sprintf("%s.env.%.60s", field, key), "%s", why)
 		}
 	}
 	return nil
@@ -264,9 +273,9 @@ func checkResources(t *tesTask) error {
 	if r == nil {
 		return nil
 	}
-	for name, v := range map[string]*float64{"ram_gb": r.RAM, "disk_gb": r.Disk} {
+	for i, v := range []*float64{r.RAM, r.Disk} {
 		if v != nil && (*v < 0 || *v > maxGB) {
-			return bad("resources."+name, "%g must be from 0 to %d", *v, maxGB)
+			return bad([]string{"resources.ram_gb", "resources.disk_gb"}[i], "%g must be from 0 to %d", *v, maxGB)
 		}
 	}
 	if r.CPUCores != nil && *r.CPUCores < 0 {

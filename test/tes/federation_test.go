@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/test/container/engines"
+	"github.com/cloudshare/cloudshare/test/testbed"
 	"github.com/cloudshare/cloudshare/test/testbed/solo"
 )
 
@@ -98,13 +99,15 @@ func (f *federation) read(name string) string {
 type command struct {
 	*federation
 	id, out string
+	ended   chan struct{}
+	code    int // once it has ended
 }
 
 // begin types a command in a folder below the user's.
 func (f *federation) begin(dir, line string) *command {
 	f.Helper()
 	f.typed++
-	c := &command{federation: f, out: fmt.Sprintf("out-%d", f.typed)}
+	c := &command{federation: f, out: fmt.Sprintf("out-%d", f.typed), ended: make(chan struct{})}
 	f.write(c.out, "")
 	standin, err := filepath.Abs("standin")
 	f.must(err)
@@ -122,25 +125,35 @@ func (f *federation) begin(dir, line string) *command {
 	var made struct {
 		ID string `json:"Id"`
 	}
-	c.call("create", spec, &made)
+	c.must(c.call("create", spec, &made))
 	c.id = made.ID
-	c.call(c.id+"/start", nil, nil)
+	c.must(c.call(c.id+"/start", nil, nil))
+	go c.wait()
 	return c
 }
 
 // call asks the engine something of containers.
-func (c *command) call(path string, in, out any) {
-	c.Helper()
+func (c *command) call(path string, in, out any) error {
 	body, err := json.Marshal(in)
-	c.must(err)
-	if in == nil {
-		body = nil
+	if err != nil {
+		return err
 	}
 	answer, err := c.engine.Call(c.Context(), http.MethodPost, "/v1.41/containers/"+path, bytes.NewReader(body))
-	c.must(err)
-	if out != nil {
-		c.must(json.Unmarshal(answer, out))
+	if err != nil || out == nil {
+		return err
 	}
+	return json.Unmarshal(answer, out)
+}
+
+// wait waits for the command's end, or the test's.
+func (c *command) wait() {
+	defer close(c.ended)
+	var ended struct{ StatusCode int }
+	if err := c.call(c.id+"/wait", nil, &ended); err != nil && c.Context().Err() == nil {
+		c.Errorf("wait for a command: %v", err)
+		ended.StatusCode = -1
+	}
+	c.code = ended.StatusCode
 }
 
 // said returns what the command has said.
@@ -148,8 +161,22 @@ func (c *command) said() string { return strings.TrimSpace(c.read(c.out)) }
 
 // end waits for the command's end and returns its exit code.
 func (c *command) end() int {
+	<-c.ended
+	return c.code
+}
+
+// await waits until there is no error any more; the command's own end ends it, too.
+func (c *command) await(what string, cond func() error) {
 	c.Helper()
-	var ended struct{ StatusCode int }
-	c.call(c.id+"/wait", nil, &ended)
-	return ended.StatusCode
+	c.sites[0].Await(what, func() error {
+		err := cond()
+		select {
+		case <-c.ended:
+			if err != nil {
+				err = testbed.Final(fmt.Errorf("%w; the command ended with code %d:\n%s", err, c.code, c.said()))
+			}
+		default:
+		}
+		return err
+	})
 }

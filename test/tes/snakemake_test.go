@@ -66,7 +66,7 @@ func (f *federation) loseSite() {
 	f.copies("squares/Snakefile", "Snakefile")
 	c := f.begin("squares", snakemake)
 	victim := f.sites[2]
-	lost := f.runsAt(victim.Name)
+	lost := c.runsAt(victim.Name)
 	victim.End(syscall.SIGKILL)
 	if code := c.end(); code != 0 {
 		f.Fatalf("Snakemake ended with code %d:\n%s", code, c.said())
@@ -94,10 +94,10 @@ func (f *federation) copies(to, name string) {
 }
 
 // runsAt waits until a site runs a task of a workflow, and returns its job.
-func (f *federation) runsAt(site string) (id string) {
-	f.Helper()
-	a := f.sites[0]
-	a.Await("a task of the workflow runs at "+site, func() error {
+func (c *command) runsAt(site string) (id string) {
+	c.Helper()
+	a := c.sites[0]
+	c.await("a task of the workflow runs at "+site, func() error {
 		jobs, err := a.AllJobs(a.Context(), "state=running")
 		for _, j := range jobs {
 			if t := a.Only(j.ID); t.State == "running" && t.Site == site {
@@ -155,14 +155,14 @@ func (f *federation) interrupt() {
 	c := f.begin("long", snakemake)
 	a := f.sites[0]
 	var ids []string
-	a.Await("Snakemake makes its task", func() error {
+	c.await("Snakemake makes its task", func() error {
 		if ids = c.submitted(); len(ids) == 0 {
 			return errors.New(c.said())
 		}
 		return nil
 	})
 	a.Reaches(ids[0], "running")
-	c.call(c.id+"/kill?signal=INT", nil, nil)
+	f.must(c.call(c.id+"/kill?signal=INT", nil, nil))
 	if code := c.end(); code == 0 {
 		f.Errorf("Snakemake was interrupted and ended with code 0:\n%s", c.said())
 	}

@@ -110,6 +110,12 @@ test-container-long: need-root need-engines image bin/tools/testsum ## kill a br
 	@CLOUDSHARE_KILLS=100 CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" bin/tools/testsum \
 		--system $(TEST) -tags container -count=1 -timeout 30m -run '^TestNothingIsLeft$$' ./executor/container
 
+# Debian's own Snakemake, in the image that .ci/tes makes once, as the client and in the tasks.
+.PHONY: test-tes
+test-tes: need-root need-engines need-snakemake bin/tools/testsum ## have Debian's Snakemake run workflows over three sites, one of which is killed (root)
+	@bash .ci/tes image
+	@CLOUDSHARE_TES_IMAGE="$$(bash .ci/tes path)" bin/tools/testsum --system $(TEST) -tags tes -count=1 -timeout 10m ./test/tes
+
 # Local tasks as root's nobody and, by a user that may do nothing, as that one's own; then
 # containers of both engines. Nothing is built by the other user: it has no cache.
 HOSTILE      := TestHostile|TestSecretsInShownFolders|TestOutbound|TestStackEnds
@@ -216,7 +222,7 @@ man: build ## write the manual pages into bin/man
 
 .PHONY: lint
 lint: need-go need-git tools ## check style, import arrows and house rules
-	@bin/tools/golangci-lint run --build-tags attacks,container,guest,kube,operators,promtool,zookeeper ./...
+	@bin/tools/golangci-lint run --build-tags attacks,container,guest,kube,operators,promtool,tes,zookeeper ./...
 	@bin/tools/housecheck .
 	@bin/tools/apidoc -check $(API_DOC) $(OPENAPI)
 	@cd test/web && $(TOOLS)/golangci-lint run ./...
@@ -403,6 +409,11 @@ need-engines:
 	@for p in dockerd podman runc busybox docker-compose; do command -v $$p >/dev/null || \
 		{ echo "$$p is missing: apt-get install docker.io podman runc busybox-static docker-compose (none of their services is needed)"; exit 1; }; done
 	@[ -x /lib/systemd/systemd ] || { echo "systemd is missing: apt-get install systemd (the tests boot one of their own)"; exit 1; }
+
+.PHONY: need-snakemake
+need-snakemake:
+	@command -v debootstrap >/dev/null || [ -x /usr/sbin/debootstrap ] || [ -e "$$(bash .ci/tes path)" ] || \
+		{ echo "debootstrap is missing: apt-get install debootstrap (the image of Snakemake is made by it, once)"; exit 1; }
 
 .PHONY: need-kube
 need-kube:

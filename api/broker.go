@@ -23,6 +23,7 @@ type Broker interface {
 	source.Roster
 	source.Health
 	source.Files
+	source.Attachments
 	// Confirm returns once the replicated state is as new as the call.
 	Confirm(ctx context.Context) error
 }

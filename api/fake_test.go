@@ -37,7 +37,8 @@ type fakeBroker struct {
 	mu       sync.Mutex
 	site     string
 	users    map[uint64]string // whose jobs are, by number
-	name     string            // that it answers by, if not site
+	attached map[uint64]*node.Attached
+	name     string // that it answers by, if not site
 	index    uint64
 	jobs     []node.Job
 	keys     map[string]command.JobID
@@ -70,7 +71,8 @@ func newFake(site string) *fakeBroker {
 	return &fakeBroker{
 		site: site, index: 7, params: command.DefaultParams(),
 		keys: map[string]command.JobID{}, users: map[uint64]string{},
-		replica: replica.NewReplica(),
+		attached: map[uint64]*node.Attached{},
+		replica:  replica.NewReplica(),
 	}
 }
 
@@ -111,6 +113,10 @@ func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Ans
 		f.index++
 		id = command.JobID{Site: f.site, Num: uint64(len(f.jobs) + 1)}
 		f.users[id.Num] = r.User
+		if r.Attached != nil {
+			r.Attached.User = r.User
+			f.attached[id.Num] = r.Attached
+		}
 		f.jobs = append(f.jobs, node.Job{
 			ID: id, Spec: r.Spec, State: "queued", Durability: node.DurableFederation,
 			SubmittedAt: time.UnixMilli(1_000_000).UTC(), Counts: map[string]uint32{"queued": r.Spec.Count},

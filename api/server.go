@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -20,9 +21,12 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/results"
 	"github.com/cloudshare/cloudshare/api/internal/sight"
+	"github.com/cloudshare/cloudshare/api/internal/tes"
 	"github.com/cloudshare/cloudshare/api/internal/tokens"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/exports"
 	"github.com/cloudshare/cloudshare/node/files/imports"
 	"github.com/cloudshare/cloudshare/node/files/uploads"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -54,6 +58,8 @@ type Config struct {
 	Uploads *uploads.Uploads
 	// Imports say which URLs are fetched; the zero value: none. The broker is their Store.
 	Imports imports.Config
+	// TESRoots are the folders of this site that URLs of TES tasks may name; the zero value: none.
+	TESRoots exports.Roots
 	// Federation is the id by which brokers tell theirs from others; "" = not told.
 	Federation string
 	Contacts   Contacts // nil = nobody checks addresses
@@ -175,6 +181,18 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	jobs.New(jobs.Config{
 		Broker: in, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
 		Refused: metrics.refused, OverQuota: metrics.overQuota, Resolve: s.blobs.Resolve, Log: logger,
+	}).Register()
+	tes.New(tes.Config{
+		Broker: in, API: s.api, Version: cfg.Version, Roots: cfg.TESRoots, Resolve: s.blobs.Resolve, Tail: out.LastLines,
+		Bodies: transport.NewBodies(tes.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow),
+		Took:   metrics.accepted.Inc,
+		Refused: func(why error) {
+			metrics.refused.Inc()
+			var over *node.UserQuotaError
+			if errors.As(why, &over) {
+				metrics.overQuota(over.Quota)
+			}
+		}, Log: logger,
 	}).Register()
 	members.New(members.Config{Broker: b, API: s.api, Reads: read, Bodies: bodies}).Register()
 	tokens.New(tokens.Config{Site: b.Site, Store: cfg.Access, API: s.api, Bodies: bodies}).Register()

@@ -90,6 +90,8 @@ type Request struct {
 	// Operator: who asks may name any job of this site to wait for.
 	Operator bool
 	Strict   bool // refuse what no present site could run
+	// Attached is what the owner's broker keeps of the job beside its spec; nil: nothing. It is durable with the job.
+	Attached *Attached
 	// Refused, if set, is why the job is not taken: its files are not here. What repeats an earlier request is answered
 	// all the same.
 	Refused error

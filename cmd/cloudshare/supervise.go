@@ -1,10 +1,13 @@
 package main
 
 import (
+	"os"
+
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/kube/guard"
 	"github.com/cloudshare/cloudshare/executor/local"
 	"github.com/cloudshare/cloudshare/executor/sandbox/outbound"
+	"github.com/cloudshare/cloudshare/executor/steps"
 )
 
 // supervise is the other life of this binary: the process that owns one
@@ -18,6 +21,8 @@ func supervise(args []string) (code int, yes bool) {
 		return outbound.Serve(args[1:]), true
 	case len(args) == 1 && args[0] == box.Verb:
 		return box.Init(), true
+	case len(args) == 1 && args[0] == steps.Verb && os.Args[0] == steps.Program:
+		return steps.Main(), true
 	case len(args) == 2 && args[0] == box.NetworkVerb:
 		return box.KeepNetwork(args[1:]), true
 	case len(args) > 1 && args[0] == guard.Verb:

@@ -126,6 +126,7 @@ type Broker struct {
 	files      *fileMover // nil: no files travel with tasks
 	owned      *ownFiles  // of this site's own jobs; nil likewise
 	notify     *notifier
+	exporter   *exporter
 	registrar  *registrar
 	contact    *contact
 	watch      *leaderWatch
@@ -176,6 +177,9 @@ func New(cfg Config) (*Broker, error) {
 	}
 	if b.notify, err = newNotifier(b); err != nil {
 		return nil, fmt.Errorf("configure broker: notices: %w", err)
+	}
+	if b.exporter, err = newExporter(b); err != nil {
+		return nil, fmt.Errorf("configure broker: %w", err)
 	}
 	replica.ForkSite(cfg.Site)
 	if cfg.Files != nil {
@@ -311,6 +315,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.keepDates)
 	b.owned.start()
 	b.notify.start()
+	b.exporter.start()
 	if b.home != nil {
 		b.goroutine(func() { b.home.Run(b.ctx) })
 	}

@@ -53,6 +53,9 @@ func (b *Broker) BeginSubmit(ctx context.Context, reqs []node.Request) (await fu
 	if slices.ContainsFunc(reqs, namesURLs) {
 		reqs, reply = b.notify.resolve(reqs, reply)
 	}
+	if slices.ContainsFunc(reqs, hasAttached) {
+		reqs, reply = b.exporter.resolve(reqs, reply)
+	}
 	posted := b.post(core.SubmitEvent{Reqs: reqs, Full: b.disk.Full(), Reply: reply})
 	return func() []node.Answer { return b.await(ctx, got, posted) }
 }

@@ -75,6 +75,9 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		fx.Writes = append(fx.Writes, record.PutRecord(record.BucketNotices, record.Number(js.Num),
 			node.NewNotices(req.User, req.Spec.Notify)))
 	}
+	if req.Attached != nil {
+		fx.Writes = append(fx.Writes, record.PutRecord(record.BucketAttached, record.Number(js.Num), req.Attached))
+	}
 	noteLine(&req, js.Num)
 	c.gates.Add(&js)
 	if len(on) > 0 {

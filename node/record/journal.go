@@ -31,29 +31,31 @@ type Bucket = journal.Bucket
 
 // Buckets of the journal, by their place in bucketNames.
 const (
-	BucketMeta       journal.Bucket = iota // fixed names → values
-	BucketHome                             // job number → command.JobSpec and since when it may run, at home
-	BucketTasks                            // job number, task → homeTask; without one it waits for its first attempt
-	BucketPublishing                       // first job number → encoded command.Command with a Submit
-	BucketAttempts                         // attempt's name → attemptRecord
-	BucketKeys                             // hash of idempotency key, first line → keyRun
-	BucketRows                             // sequence → usageRow, ended home runs not yet in a batch
-	BucketUsage                            // batch number → []usageRow, batches not yet applied
-	BucketUsers                            // first job number → whose.run, the user of consecutive jobs
-	BucketQuotas                           // user → limits and decayed use of this site's users
-	BucketOutgoing                         // attempt's name → stageout.Entry, outputs kept for another site
-	BucketResults                          // job number → its user and end; job number, task → the result of the task
-	BucketNotices                          // job number → node.Notices, what is to be sent of its end
-	BucketHeld                             // job number → a job that waits for others, or has waited in vain
-	BucketOutcomes                         // job number → the state in which a job has ended that held ones name
-	BucketGates                            // job number → "hold", a gated job that a user holds
-	BucketElements                         // job number → how its tasks have ended that others wait for one by one
+	BucketMeta         journal.Bucket = iota // fixed names → values
+	BucketHome                               // job number → command.JobSpec and since when it may run, at home
+	BucketTasks                              // job number, task → homeTask; without one it waits for its first attempt
+	BucketPublishing                         // first job number → encoded command.Command with a Submit
+	BucketAttempts                           // attempt's name → attemptRecord
+	BucketKeys                               // hash of idempotency key, first line → keyRun
+	BucketRows                               // sequence → usageRow, ended home runs not yet in a batch
+	BucketUsage                              // batch number → []usageRow, batches not yet applied
+	BucketUsers                              // first job number → whose.run, the user of consecutive jobs
+	BucketQuotas                             // user → limits and decayed use of this site's users
+	BucketOutgoing                           // attempt's name → stageout.Entry, outputs kept for another site
+	BucketResults                            // job number → its user and end; job number, task → the result of the task
+	BucketNotices                            // job number → node.Notices, what is to be sent of its end
+	BucketHeld                               // job number → a job that waits for others, or has waited in vain
+	BucketOutcomes                           // job number → the state in which a job has ended that held ones name
+	BucketGates                              // job number → "hold", a gated job that a user holds
+	BucketElements                           // job number → how its tasks have ended that others wait for one by one
+	BucketAttached                           // job number → node.Attached, what is kept of it beside its spec
+	BucketAttachedEnds                       // job number → node.AttachedEnd, how one of those has ended
 )
 
 var bucketNames = []string{
 	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "outgoing", "results",
 	"notices",
-	"held", "outcomes", "gates", "elements",
+	"held", "outcomes", "gates", "elements", "attached", "attached-ends",
 }
 
 var (

@@ -94,6 +94,9 @@ func (a *Auth) holder(r *http.Request) (access.Token, error) {
 		return access.Token{}, unauthenticated("Authorization stands twice: send one token")
 	}
 	scheme, text, _ := strings.Cut(headers[0], " ")
+	if token, basic := basicToken(r, scheme, text); basic {
+		return a.find(r, token)
+	}
 	if !strings.EqualFold(scheme, "Bearer") {
 		return access.Token{}, unauthenticated("Authorization must be: Bearer TOKEN")
 	}

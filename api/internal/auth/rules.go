@@ -20,7 +20,11 @@ const (
 	PathLogout = "/logout"
 )
 
-const pathTokens = "/v1/tokens"
+const (
+	pathTokens = "/v1/tokens"
+	rootOfTES  = "/ga4gh/tes/"
+	tasksOfTES = rootOfTES + "v1/tasks"
+)
 
 // Open reports whether everybody may ask for a path, as it is escaped in the request: only then is it what the router
 // looks at.
@@ -41,6 +45,8 @@ func Needed(r *http.Request) access.Role {
 	case strings.HasPrefix(path, "/tokens/"): // own ones, which the page sees to
 		return access.User
 	case path == "/v1/jobs", path == "/v1/cancel", strings.HasPrefix(path, "/v1/jobs/"), strings.HasPrefix(path, "/jobs/"):
+		return access.User
+	case path == tasksOfTES, strings.HasPrefix(path, tasksOfTES+"/"):
 		return access.User
 	case OwnBytes(path), path == "/v1/imports":
 		return access.User

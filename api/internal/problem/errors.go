@@ -12,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/access"
+	"github.com/cloudshare/cloudshare/node/exports"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/imports"
 	"github.com/cloudshare/cloudshare/node/files/store"
@@ -44,6 +45,8 @@ var Table = []struct {
 	{imports.ErrRefused, http.StatusUnprocessableEntity, "import-refused", "The URL is not fetched", 0},
 	{imports.ErrFailed, http.StatusUnprocessableEntity, "import-refused", "The URL could not be fetched", 0},
 	{imports.ErrClosed, http.StatusServiceUnavailable, "stopping", "The broker is stopping", 5},
+	{exports.ErrRefused, http.StatusUnprocessableEntity, "path-refused", "The path is refused", 0},
+	{node.ErrAttachedFull, http.StatusServiceUnavailable, "too-many-tasks", "Too many tasks have not ended", 5},
 	{node.ErrNoticeRefused, http.StatusUnprocessableEntity, "notify-refused", "The job's notify is refused", 0},
 	{node.ErrBadCursor, http.StatusBadRequest, "bad-cursor", "The cursor is not valid here", 0},
 	{command.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},

@@ -21,6 +21,7 @@ type Broker interface {
 	source.Submissions
 	source.Whys
 	source.Owners
+	source.Attachments
 	Site() string
 	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 	Results(ctx context.Context, id command.JobID, from uint32, most int) ([]node.TaskResult, uint32, error)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
+	"github.com/cloudshare/cloudshare/executor/steps"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -48,9 +49,11 @@ func (b *boxed) start() error {
 	if len(t.Command) == 0 {
 		return errors.New("no command given, and the image has none")
 	}
-	path, err := watchdog.LookPath(t.Command[0], env)
-	if err != nil {
-		return err
+	path := os.Args[0] // this program is mounted there
+	if !steps.Is(t.Command) {
+		if path, err = watchdog.LookPath(t.Command[0], env); err != nil {
+			return err
+		}
 	}
 	return b.watch.ForkInside(&watchdog.Process{
 		File: path, Env: env, Dir: b.order.Image.folder(), Out: [2]uintptr{b.out.Files[0].Fd(), b.out.Files[1].Fd()},

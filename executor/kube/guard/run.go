@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/staging"
+	"github.com/cloudshare/cloudshare/executor/steps"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -99,9 +100,12 @@ func (g *guard) start() error {
 			return &watchdog.Trouble{Cause: err}
 		}
 	}
-	file, err := watchdog.LookPath(g.watch.Task.Command[0], g.env)
-	if err != nil {
-		return err
+	file := Program
+	if !steps.Is(g.watch.Task.Command) {
+		var err error
+		if file, err = watchdog.LookPath(g.watch.Task.Command[0], g.env); err != nil {
+			return err
+		}
 	}
 	return g.watch.ForkInside(&watchdog.Process{
 		File: file, Env: g.env, Out: [2]uintptr{1, 2},

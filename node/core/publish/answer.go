@@ -19,7 +19,8 @@ func (b *Book) answer(j *Job, code command.Code, s turn.StateReader, fx *turn.Ef
 		if j.Keyed {
 			b.keys.Drop(j.Key, &fx.Writes)
 		}
-		fx.Writes = append(fx.Writes, record.Tidy(record.BucketNotices, record.Number(id.Num)))
+		fx.Writes = append(fx.Writes, record.Tidy(record.BucketNotices, record.Number(id.Num)),
+			record.Tidy(record.BucketAttached, record.Number(id.Num)))
 	} else if v, ok := s.Job(id); ok {
 		a.State, a.Reason = v.State.String(), v.Reason
 	}

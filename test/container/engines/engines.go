@@ -242,9 +242,14 @@ func (e *Engine) Import(ctx context.Context, image string, changes ...string) er
 	if err != nil {
 		return err
 	}
+	return e.ImportFiles(ctx, bytes.NewReader(fs), image, changes...)
+}
+
+// ImportFiles makes an image of the files in a tar, with lines of a Dockerfile.
+func (e *Engine) ImportFiles(ctx context.Context, tar io.Reader, image string, changes ...string) error {
 	repo, tag, _ := strings.Cut(image, ":")
 	q := url.Values{"fromSrc": {"-"}, "repo": {repo}, "tag": {tag}, "changes": changes}
-	_, err = e.Call(ctx, http.MethodPost, "/v1.41/images/create?"+q.Encode(), bytes.NewReader(fs))
+	_, err := e.Call(ctx, http.MethodPost, "/v1.41/images/create?"+q.Encode(), tar)
 	return err
 }
 

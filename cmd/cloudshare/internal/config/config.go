@@ -81,6 +81,7 @@ type Config struct {
 	History  HistoryConfig  `koanf:"history"`
 	Data     DataConfig     `koanf:"data"`
 	Notify   NotifyConfig   `koanf:"notify"`
+	TES      TESConfig      `koanf:"tes"`
 
 	OIDC OIDCConfig `koanf:"oidc"`
 
@@ -127,6 +128,7 @@ func Default() Config {
 		History:  HistoryConfig{MaxBytes: "256Mi"},
 		Data:     defaultData(),
 		Notify:   defaultNotify(),
+		TES:      defaultTES(),
 		OIDC:     defaultOIDC(),
 		Rates:    defaultRates(),
 		Quotas:   []string{}, UserHalfLife: node.UserHalfLife,
@@ -173,6 +175,9 @@ func (c Config) Validate() error {
 		return err
 	}
 	if err := c.checkNotify(); err != nil {
+		return err
+	}
+	if _, err := c.TESRoots(); err != nil {
 		return err
 	}
 	if err := c.checkTerms(); err != nil {

@@ -204,8 +204,12 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
+	roots, err := cfg.TESRoots()
+	if err != nil {
+		return err
+	}
 	server := api.New(api.Config{
-		Uploads: p.uploads, Imports: fetched,
+		Uploads: p.uploads, Imports: fetched, TESRoots: roots,
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
 		Archive: p.records.archive, Recent: p.records.recent, Access: tokens, Audit: p.records.audit,
 		Rates:      &rates,

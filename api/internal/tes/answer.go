@@ -1,0 +1,183 @@
+package tes
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// view is how much of a task is told.
+type view string
+
+// The views.
+const (
+	viewMinimal view = "MINIMAL"
+	viewBasic   view = "BASIC"
+	viewFull    view = "FULL"
+)
+
+// states by those of jobs that have not ended, and of which the files are where they go.
+var liveStates = map[string]string{
+	"queued": stateQueued, "withdrawn": stateQueued, "cancelled": stateCanceled, "running": stateRunning,
+	// Ended, but for its files and the record of its end.
+	"succeeded": stateRunning, "failed": stateRunning, "lost": stateRunning,
+}
+
+// stateOf returns a task's state. The job is of use only while a has no end.
+func stateOf(a *node.Attached, job *node.Job) string {
+	if a.End != nil {
+		return endState(a.End)
+	}
+	if job.Counts["assigned"] > 0 {
+		return stateInitializing
+	}
+	if s := liveStates[job.State]; s != "" {
+		return s
+	}
+	return stateUnknown
+}
+
+// endState returns the state of a task that has ended.
+func endState(e *node.AttachedEnd) string {
+	switch e.State {
+	case "succeeded":
+		if e.Why == "" {
+			return stateComplete
+		}
+	case "failed":
+		record, _ := jobspec.ParseStepsRecord(e.Record)
+		if record.Trouble == "" && (e.Signal != nil || e.ExitCode != nil && *e.ExitCode != 0) {
+			return stateExecutorError
+		}
+		if timedOut(e) {
+			return stateExecutorError
+		}
+	case "cancelled":
+		return stateCanceled
+	}
+	return stateSystemError
+}
+
+// timedOut reports whether a task's own timeout ended it, by the words of its reason.
+func timedOut(e *node.AttachedEnd) bool { return strings.Contains(e.Reason, "timeout") }
+
+// taskOf returns a task in the words of TES.
+func taskOf(id string, a *node.Attached, job *node.Job, v view) (tesTask, error) {
+	t := tesTask{ID: id, State: stateOf(a, job)}
+	if v == viewMinimal {
+		return t, nil
+	}
+	doc := kept{}
+	if err := json.Unmarshal(a.Document, &doc); err != nil {
+		return t, fmt.Errorf("read the task of job %s: %w", id, err)
+	}
+	state := t.State
+	t = doc.Task
+	t.ID, t.State = id, state
+	if v == viewBasic {
+		for i := range t.Inputs {
+			t.Inputs[i].Content = nil
+		}
+	}
+	t.CreationTime = moment(job.SubmittedAt)
+	if a.End != nil && t.CreationTime == "" {
+		t.CreationTime = moment(a.End.Created)
+	}
+	t.Logs = []tesTaskLog{logOf(&doc, a.End, job, v)}
+	return t, nil
+}
+
+func moment(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// logOf returns what became of a task: until its end that is little.
+func logOf(doc *kept, end *node.AttachedEnd, job *node.Job, v view) tesTaskLog {
+	l := tesTaskLog{Logs: []tesExecutorLog{}, Outputs: []tesOutputLog{}}
+	if v == viewFull {
+		l.SystemLogs = append(l.SystemLogs, doc.Told...)
+	}
+	if end == nil {
+		l.StartTime = moment(job.StartedAt)
+		if v == viewFull && job.Reason != "" {
+			l.SystemLogs = append(l.SystemLogs, job.Reason)
+		}
+		return l
+	}
+	l.StartTime, l.EndTime = moment(end.Started), moment(end.Ended)
+	if end.Site != "" {
+		l.Metadata = map[string]string{"site": end.Site, "attempt": strconv.FormatUint(uint64(end.Attempt), 10)}
+	}
+	record, _ := jobspec.ParseStepsRecord(end.Record)
+	l.Logs = executorLogs(end, &record, v)
+	for _, f := range end.Files {
+		if f.Tag < len(doc.Task.Outputs) {
+			l.Outputs = append(l.Outputs, outputLog(&doc.Task.Outputs[f.Tag], f))
+		}
+	}
+	if v == viewFull {
+		for _, why := range []string{end.Reason, record.Trouble, end.Why} {
+			if why != "" {
+				l.SystemLogs = append(l.SystemLogs, why)
+			}
+		}
+	}
+	return l
+}
+
+// executorLogs returns one for each executor that has begun, and at least one.
+func executorLogs(end *node.AttachedEnd, record *jobspec.StepsRecord, v view) []tesExecutorLog {
+	logs := make([]tesExecutorLog, 0, len(record.Steps)+1)
+	for i := range record.Steps {
+		s := &record.Steps[i]
+		l := tesExecutorLog{StartTime: moment(s.Started), EndTime: moment(s.Ended), ExitCode: s.ExitCode}
+		if v == viewFull {
+			l.Stdout, l.Stderr = s.Stdout, s.Stderr
+		}
+		logs = append(logs, l)
+	}
+	if len(logs) == 0 {
+		logs = append(logs, tesExecutorLog{
+			StartTime: moment(end.Started), EndTime: moment(end.Ended), ExitCode: exitCode(end),
+		})
+	}
+	return logs
+}
+
+// noExitCode stands for that of a command of which none is known.
+const noExitCode = -1
+
+// exitCode returns a task's, as shells give it for one that a signal ended.
+func exitCode(end *node.AttachedEnd) int {
+	switch {
+	case end.Signal != nil && *end.Signal != 0:
+		return 128 + *end.Signal
+	case end.ExitCode != nil:
+		return *end.ExitCode
+	}
+	return noExitCode
+}
+
+// outputLog returns one file that went where it goes.
+func outputLog(o *tesOutput, f node.Exported) tesOutputLog {
+	l := tesOutputLog{URL: o.URL, Path: o.Path, SizeBytes: strconv.FormatInt(f.Size, 10)}
+	if f.Path == "" {
+		return l
+	}
+	l.URL = strings.TrimSuffix(o.URL, "/") + "/" + f.Path
+	base := o.Path
+	if strings.ContainsAny(o.Path, wildcards) {
+		base = o.PathPrefix
+	}
+	l.Path = path.Join(base, f.Path)
+	return l
+}

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+)
+
+// ErrAttachedFull says that no more jobs are taken of which something is kept beside their spec.
+var ErrAttachedFull = errors.New("too many tasks are kept") // 503
+
+// Attached is what the owner's broker keeps of a job beside its spec: the document that its user sent, where its files
+// go, and how it ended. It never leaves that broker. All but Document is held in memory.
+type Attached struct {
+	User string `json:"user,omitempty"` // whose job it is; "" = the site's own
+	// Name and Tags are what lists look at.
+	Name string            `json:"name,omitempty"`
+	Tags map[string]string `json:"tags,omitempty"`
+	// Document is what its user sent, in the form of whoever answers for it.
+	Document json.RawMessage `json:"document,omitempty"`
+	// Exports are where files go that the job leaves, once it has ended.
+	Exports []Export `json:"exports,omitempty"`
+	// Record is the path of a result that is kept with the job's end, "" = none.
+	Record string `json:"record,omitempty"`
+	// End is how the job ended; nil: it has not, or its files are not where they go yet. It has a record of its own.
+	End *AttachedEnd `json:"-"`
+}
+
+// Export is files of a job's results that go to a folder of the owner's site.
+type Export struct {
+	From string `json:"from"` // in the results: a file, or with Many the files below a folder
+	Many bool   `json:"many,omitempty"`
+	Root string `json:"root"` // a folder that the job's user may write to
+	To   string `json:"to"`   // below it, "." = itself
+	Tag  int    `json:"tag"`  // says to who asked for it which one it is
+}
+
+// AttachedEnd is how a job ended.
+type AttachedEnd struct {
+	State    string    `json:"state"`
+	Reason   string    `json:"reason,omitempty"`
+	Site     string    `json:"site,omitempty"`
+	Attempt  uint32    `json:"attempt,omitempty"`
+	ExitCode *int      `json:"exit_code,omitempty"`
+	Signal   *int      `json:"signal,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Created  time.Time `json:"created,omitzero"`
+	// Why the files did not get to where they go, "" = they did, or there were none to go.
+	Why string `json:"why,omitempty"`
+	// Files are those that did.
+	Files []Exported `json:"files,omitempty"`
+	// Record is what Attached.Record names.
+	Record []byte `json:"record,omitempty"`
+}
+
+// Exported is a file that went where it goes.
+type Exported struct {
+	Tag  int    `json:"tag"`
+	Path string `json:"path,omitempty"` // below Export.From, "" = that itself
+	Size int64  `json:"size"`
+}
+
+// AttachedJob is a job with what is kept of it.
+type AttachedJob struct {
+	Num uint64
+	Attached
+	Bytes int64 // of the document
+}
+
+// Takes returns where below what it goes to a file of the results stands, "" if it is it, and whether it is one of its
+// files.
+func (x *Export) Takes(path string) (rel string, is bool) {
+	if !x.Many {
+		return "", path == x.From
+	}
+	return strings.CutPrefix(path, x.From+"/")
+}

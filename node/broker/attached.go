@@ -1,0 +1,383 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/exports"
+	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/files/store"
+)
+
+// exporter finds out which jobs have ended that have something attached, brings their files to where they go, and notes
+// how they ended.
+type exporter struct {
+	*process
+	b    *Broker
+	book *exports.Book
+	kept chan struct{} // has one while jobs were accepted that nobody has looked at
+	work chan struct{} // has one for each job whose files are under way
+
+	mu    sync.Mutex
+	going map[uint64]bool // guarded by mu
+}
+
+const (
+	// exportsEvery is how often all jobs are looked up that have something attached, as of notices.
+	exportsEvery = 10 * time.Second
+	// exportsAtOnce is how many jobs' files are brought somewhere at a time.
+	exportsAtOnce = 4
+	// exportFor is for how long files are tried to be brought where they go, awaitFiles for how long those of a job
+	// that has failed are waited for: they come home after its end.
+	exportFor  = 10 * time.Minute
+	awaitFiles = 30 * time.Second
+	// exportPause is between two tries.
+	exportPause = time.Second
+	// maxRecordBytes bounds a result that is kept with a job's end.
+	maxRecordBytes = 1 << 20
+)
+
+// newExporter reads what earlier runs of the broker have left.
+func newExporter(b *Broker) (*exporter, error) {
+	book, err := exports.Open(b.cfg.Journal)
+	if err != nil {
+		return nil, err
+	}
+	return &exporter{
+		process: b.process, b: b, book: book, kept: make(chan struct{}, 1), going: map[uint64]bool{},
+		work: make(chan struct{}, exportsAtOnce),
+	}, nil
+}
+
+// hasAttached reports whether something is to be kept beside what a request submits.
+func hasAttached(r node.Request) bool { return r.Attached != nil }
+
+// resolve refuses requests for whose attachments there is no room. Like ownFiles.resolve, it returns what the core gets.
+func (x *exporter) resolve(reqs []node.Request, reply func(int, node.Answer)) ([]node.Request, func(int, node.Answer)) {
+	reqs = slices.Clone(reqs)
+	for i := range reqs {
+		r := &reqs[i]
+		if r.Attached == nil {
+			continue
+		}
+		r.Attached.User = r.User
+		if err := x.book.Admit(r.Attached); err != nil && r.Refused == nil {
+			r.Refused = err
+		}
+	}
+	return reqs, func(i int, a node.Answer) {
+		if r := &reqs[i]; r.Attached != nil && a.Err == nil && !a.Replayed {
+			x.book.Keep(a.ID.Num, *r.Attached)
+			select {
+			case x.kept <- struct{}{}:
+			default:
+			}
+		}
+		reply(i, a)
+	}
+}
+
+// start looks after jobs until the broker ends.
+func (x *exporter) start() { x.goroutine(x.watch) }
+
+// watch looks which jobs have ended: those that events name, and now and then all.
+func (x *exporter) watch() {
+	select {
+	case <-x.b.registrar.current:
+	case <-x.ctx.Done():
+		return
+	}
+	sub := x.b.Events(x.b.Feed().Now(), node.EventFilter{
+		Kinds: map[fsm.EventKind]bool{fsm.EventJobEnded: true}, Site: x.b.cfg.Site,
+	})
+	tick := time.NewTicker(exportsEvery)
+	defer tick.Stop()
+	all := true
+	for x.ctx.Err() == nil {
+		events, more, err := sub.Look()
+		all = all || err != nil
+		x.look(x.named(events))
+		if all {
+			x.look(x.book.Unended())
+			all = false
+		}
+		if err != nil || more == nil {
+			continue
+		}
+		select {
+		case <-more:
+		case <-x.kept:
+			all = true
+		case <-tick.C:
+			all = true
+		case <-x.ctx.Done():
+		}
+	}
+}
+
+// named returns the jobs of this site that events say have ended, and that have something attached.
+func (x *exporter) named(events []node.Event) (nums []uint64) {
+	for i := range events {
+		if id := events[i].Job; id.Site == x.b.cfg.Site && x.book.Has(id.Num) {
+			nums = append(nums, id.Num)
+		}
+	}
+	return nums
+}
+
+// look has those jobs looked after that have ended.
+func (x *exporter) look(nums []uint64) {
+	for some := range slices.Chunk(nums, noticesLook) {
+		ended, err := x.b.endedOf(some)
+		if err != nil && x.ctx.Err() == nil {
+			x.log.Warn().Err(err).Msg("ends of jobs with something attached are late: looking again in 10 s")
+		}
+		for _, num := range ended {
+			x.begin(num)
+		}
+	}
+}
+
+// begin looks after a job that has ended, unless somebody does.
+func (x *exporter) begin(num uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.going[num] || !x.book.Has(num) {
+		return
+	}
+	x.going[num] = true
+	x.goroutine(func() {
+		defer func() {
+			x.mu.Lock()
+			delete(x.going, num)
+			x.mu.Unlock()
+		}()
+		x.finish(num)
+	})
+}
+
+// finish brings the files of an ended job where they go, and notes its end.
+func (x *exporter) finish(num uint64) {
+	a, known := x.book.Find(num)
+	if !known {
+		return
+	}
+	end, err := x.endOf(num)
+	if err != nil {
+		return // the broker stops, or somebody looks again
+	}
+	if a.Record != "" || len(a.Exports) > 0 {
+		x.export(num, &a, &end)
+	}
+	if x.ctx.Err() != nil {
+		return // it is done again
+	}
+	if err := x.book.End(num, &end); err != nil {
+		x.log.Warn().Err(err).Uint64("job", num).Msg("the end of a job is not noted: trying again in 10 s")
+	}
+}
+
+// endOf returns how a job has ended, as far as it is known still.
+func (x *exporter) endOf(num uint64) (end node.AttachedEnd, err error) {
+	id := command.JobID{Site: x.b.cfg.Site, Num: num}
+	job := x.b.notify.lastOf(num)
+	if x.ctx.Err() != nil {
+		return end, x.ctx.Err()
+	}
+	end = node.AttachedEnd{
+		State: job.State, Reason: job.Reason, Started: job.StartedAt, Ended: job.EndedAt, Created: job.SubmittedAt,
+	}
+	tasks, _, err := x.b.FindTasks(x.ctx, id, node.TaskQuery{Limit: 1})
+	if err == nil && len(tasks) == 1 {
+		t := &tasks[0]
+		end.Site, end.Attempt, end.ExitCode, end.Signal = t.Site, t.Attempt, t.ExitCode, t.Signal
+		if end.Reason == "" {
+			end.Reason = t.Reason
+		}
+	}
+	return end, nil
+}
+
+// export tries to bring files where they go until it has, or its time is over.
+func (x *exporter) export(num uint64, a *node.Attached, end *node.AttachedEnd) {
+	began := time.Now()
+	pause := time.NewTicker(exportPause)
+	defer pause.Stop()
+	for {
+		err := x.try(num, a, end)
+		end.Why = ""
+		if err != nil {
+			end.Why = err.Error()
+		}
+		if err == nil || time.Since(began) >= x.patience(num, err) {
+			return
+		}
+		select {
+		case <-pause.C:
+		case <-x.ctx.Done():
+			return
+		}
+	}
+}
+
+// patience returns for how long files are tried that failed so.
+func (x *exporter) patience(num uint64, why error) time.Duration {
+	switch {
+	case errors.Is(why, exports.ErrAgain):
+		return exportFor
+	case !errors.Is(why, node.ErrNotFound):
+		return 0
+	}
+	id := command.JobID{Site: x.b.cfg.Site, Num: num}
+	tasks, _, err := x.b.FindTasks(x.ctx, id, node.TaskQuery{Limit: 1})
+	if err == nil && len(tasks) == 1 && tasks[0].FilesAway.Coming {
+		return awaitFiles
+	}
+	return 0
+}
+
+// try brings files where they go once.
+func (x *exporter) try(num uint64, a *node.Attached, end *node.AttachedEnd) error {
+	select {
+	case x.work <- struct{}{}:
+		defer func() { <-x.work }()
+	case <-x.ctx.Done():
+		return x.ctx.Err()
+	}
+	left, err := x.resultsOf(num)
+	if err != nil {
+		return err
+	}
+	if a.Record != "" {
+		if end.Record, err = left.read(a.Record); err != nil {
+			return err
+		}
+	}
+	list := a.Exports
+	if end.State != fsm.TaskSucceeded.String() {
+		list = left.those(list)
+	}
+	end.Files, err = exports.Write(x.ctx, list, left)
+	return err
+}
+
+// resultsOf returns what a job has left, node.ErrNotFound if that is not here.
+func (x *exporter) resultsOf(num uint64) (*jobResults, error) {
+	id := command.JobID{Site: x.b.cfg.Site, Num: num}
+	if x.b.owned == nil {
+		return nil, node.ErrNoFiles
+	}
+	list, _, _ := x.b.owned.results.List(num, 0, 1)
+	if len(list) == 0 {
+		return nil, fmt.Errorf("the files of job %s: %w", id, node.ErrNotFound)
+	}
+	return &jobResults{b: x.b, id: id, of: list[0]}, nil
+}
+
+// jobResults are what the only task of a job has left.
+type jobResults struct {
+	b  *Broker
+	id command.JobID
+	of node.TaskResult
+}
+
+var _ exports.Source = (*jobResults)(nil)
+
+// Each implements exports.Source. The manifest is read to its end first, where its hash is checked.
+func (r *jobResults) Each(f func(e files.Entry) error) error {
+	blob, err := r.b.OpenResult(r.id, r.of.Manifest.Hash)
+	if err != nil {
+		return err
+	}
+	defer blob.Close()
+	var list []files.Entry
+	for e, err := range files.NewManifestReader(blob).All() {
+		if err != nil {
+			return fmt.Errorf("%w: read the manifest of job %s: %w", store.ErrDamaged, r.id, err)
+		}
+		list = append(list, e)
+	}
+	for i := range list {
+		if err := f(list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open implements exports.Source.
+func (r *jobResults) Open(e files.Entry) (io.ReadCloser, error) {
+	if e.Inline != nil {
+		return io.NopCloser(bytes.NewReader(e.Inline)), nil
+	}
+	return r.b.OpenResult(r.id, e.Hash)
+}
+
+// read returns one small file, nil if there is none or it is large.
+func (r *jobResults) read(path string) (content []byte, err error) {
+	err = r.Each(func(e files.Entry) error {
+		if e.Path != path || e.Size > maxRecordBytes {
+			return nil
+		}
+		in, err := r.Open(e)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		content, err = io.ReadAll(in)
+		return err
+	})
+	return content, err
+}
+
+// those returns the exports of which there are files.
+func (r *jobResults) those(list []node.Export) []node.Export {
+	met := make([]bool, len(list))
+	_ = r.Each(func(e files.Entry) error { // an error comes again
+		for i := range list {
+			_, is := list[i].Takes(e.Path)
+			met[i] = met[i] || is
+		}
+		return nil
+	})
+	var out []node.Export
+	for i := range list {
+		if met[i] {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// Attached returns what is attached to a job of this site, without the document; node.ErrNotFound if nothing is.
+func (b *Broker) Attached(_ context.Context, id command.JobID) (node.Attached, error) {
+	a, known := b.exporter.book.Find(id.Num)
+	if !known || id.Site != b.cfg.Site {
+		return node.Attached{}, fmt.Errorf("job %s: nothing is kept beside its spec: %w", id, node.ErrNotFound)
+	}
+	return a, nil
+}
+
+// AttachedDocument is Attached with the document.
+func (b *Broker) AttachedDocument(ctx context.Context, id command.JobID) (node.Attached, error) {
+	if a, err := b.Attached(ctx, id); err != nil {
+		return a, err
+	}
+	return b.exporter.book.Document(id.Num)
+}
+
+// AttachedJobs lists jobs of this site below a number, 0 = all, newest first: see exports.Book.List.
+func (b *Broker) AttachedJobs(
+	_ context.Context, below uint64, most int, f func(*node.Attached) bool,
+) (list []node.AttachedJob, next uint64) {
+	return b.exporter.book.List(below, most, f)
+}

@@ -48,7 +48,7 @@ func (s *State) checkGating() error {
 
 // checkPlaces checks that each task is in one place, and that spans are joined.
 func (s *State) checkPlaces(seq uint64, j *job, g *gating) error {
-	for i := range j.count {
+	for i := range min(j.count, 100_000) {
 		places := 0
 		_, live := s.live[taskKey{seq, i}]
 		_, ended := j.tasks.findRun(i)
@@ -80,6 +80,9 @@ func (s *State) checkPlaces(seq uint64, j *job, g *gating) error {
 
 // checkGatesView reads a job's gates in parts and compares them with its tasks.
 func (s *State) checkGatesView(j *job) error {
+	if j.count > 100_000 { // what it costs to look at each task
+		return nil
+	}
 	id := s.idOf(j)
 	got := map[uint32]string{}
 	for from, n := uint32(0), uint32(0); n == 0 || from > 0; n++ {

@@ -35,6 +35,23 @@ func newGatedWorld(t *testing.T, tasks uint32, change func(*command.JobSpec)) *w
 	return w
 }
 
+// gatedBusy returns a state with gated tasks in each place.
+func gatedBusy(t tb) *world {
+	w := newWorld(t, params(), "a", "b")
+	w.must("a", &command.Raise{Version: command.GatesVersion})
+	w.must("b", w.offering("b", 1))
+	j, all := w.job("a", 9), w.job("a", 3)
+	j.Gated, j.MaxAttempts, all.Gated = true, 3, true
+	w.submit("a", j, all)
+	w.must("a", releasing(1, command.GateRun{To: 3}))
+	w.at(30)
+	w.endOne(command.Failed, 2)
+	w.endOne(command.Failed, 3)
+	w.must("a", releasing(1, oneTask(0, 1, command.GateRelease), command.GateRun{From: 5, To: 7}))
+	w.must("a", &command.Cancel{Job: firstJob, Task: 8})
+	return w
+}
+
 // gates prints where a job's tasks stand.
 func (w *world) gates() string {
 	v, _ := w.s.Gates(firstJob, 0, 100)
@@ -444,7 +461,6 @@ func TestAMillionHeldTasksCostLittle(t *testing.T) {
 	if n := len(snapshotOf(t, w.s)); n > 4000 {
 		t.Errorf("the snapshot takes %d bytes", n)
 	}
-	w.check()
 }
 
 // TestPiecesOfARunAreBounded: a run over tasks in many places does a bounded part, and goes on when it is sent again.

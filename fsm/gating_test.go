@@ -99,7 +99,8 @@ func TestGatedTasksWaitForTheirOwner(t *testing.T) {
 		t.Fatalf("%s, want %s", got, want)
 	}
 	v := w.taskOf(firstJob, 7)
-	if v.State != Held || v.Attempt != 1 || v.ExitCode != 3 || v.Failures != 1 || w.taskOf(firstJob, 8).State != Assigned {
+	if v.State != Held || v.Attempt != 1 || v.ExitCode != 3 || v.Failures != 1 ||
+		w.taskOf(firstJob, 8).State != Assigned {
 		t.Fatalf("%+v", v)
 	}
 	for _, attempt := range []uint32{0, 2} {
@@ -451,8 +452,9 @@ func TestAMillionHeldTasksCostLittle(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > 512<<10 || w.s.sites[0].held != 50*command.MaxCount {
-		t.Errorf("50 jobs of a million held tasks take %d KiB; %d are held", held>>10, w.s.sites[0].held)
+	take, held := int64(after.HeapAlloc)-int64(before.HeapAlloc), w.s.sites[0].held
+	if take > 512<<10 || held != 50*command.MaxCount {
+		t.Errorf("50 jobs of a million held tasks take %d KiB; %d are held", take>>10, held)
 	}
 	w.must("a", releasing(1, command.GateRun{From: 5000, To: 6000}))
 	if used := w.s.Steps().Used; used > 1000 || w.s.Stats().Waiting != 1000 {

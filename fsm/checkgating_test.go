@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// checkGating compares where tasks of gated jobs stand with a look at each of them, each owner's list with a scan of all
-// jobs, and what reads tell with both.
+// checkGating compares where tasks of gated jobs stand with a look at each of them, each owner's list with a scan of
+// all jobs, and what reads tell with both.
 func (s *State) checkGating() error {
 	again, held := map[string]int{}, map[string]uint64{}
 	for seq, j := range s.jobs.All() {
@@ -37,7 +37,8 @@ func (s *State) checkGating() error {
 		for _, v := range list {
 			j := s.jobs.Get(s.findJob(v.Job))
 			b := j.tasks.findAgain(v.Task)
-			if b == nil || b.since != v.Since || v.Since > s.index || b.queuedMs > s.time || b.doubts > s.bounds.doubts ||
+			if b == nil || b.since != v.Since || v.Since > s.index ||
+				b.queuedMs > s.time || b.doubts > s.bounds.doubts ||
 				b.last != nil && (b.last.task != v.Task || j.count > s.bounds.detail) {
 				return fmt.Errorf("%s lists %+v", x.name, v)
 			}
@@ -48,12 +49,12 @@ func (s *State) checkGating() error {
 
 // checkPlaces checks that each task is in one place, and that spans are joined.
 func (s *State) checkPlaces(seq uint64, j *job, g *gating) error {
-	for i := range j.count {
+	for i := range min(j.count, 100_000) {
 		places := 0
 		_, live := s.live[taskKey{seq, i}]
 		_, ended := j.tasks.findRun(i)
 		for _, is := range [...]bool{
-			live, ended, j.tasks.findBack(i) != nil, j.tasks.findDelivery(i) != nil, g.again.Len() > 0 && j.tasks.findAgain(i) != nil,
+			live, ended, j.tasks.findBack(i) != nil, j.tasks.findDelivery(i) != nil, j.tasks.findAgain(i) != nil,
 			findSpan(&g.held.list, i) != nil, findSpan(&g.released.list, i) != nil,
 		} {
 			places += btoi(is)
@@ -80,6 +81,9 @@ func (s *State) checkPlaces(seq uint64, j *job, g *gating) error {
 
 // checkGatesView reads a job's gates in parts and compares them with its tasks.
 func (s *State) checkGatesView(j *job) error {
+	if j.count > 100_000 { // what it costs to look at each task
+		return nil
+	}
 	id := s.idOf(j)
 	got := map[uint32]string{}
 	for from, n := uint32(0), uint32(0); n == 0 || from > 0; n++ {
@@ -107,7 +111,7 @@ func (s *State) checkGatesView(j *job) error {
 			want = "held"
 		case j.tasks.findAgain(i) != nil:
 			want = "again"
-		case (v.State == Queued || v.State == Withdrawn) && v.Attempt == 0 && v.State != Running && findSpan(j.tasks.released(), i) != nil:
+		case (v.State == Queued || v.State == Withdrawn) && v.Attempt == 0 && findSpan(j.tasks.released(), i) != nil:
 			want = "queued"
 		}
 		if got[i] != want {

@@ -53,7 +53,7 @@ const (
 	EventTaskStarted                     // its process runs
 	EventTaskStopping                    // its site is to end it
 	EventTaskRequeued                    // its attempt is gone; it waits again
-	EventTaskHeld                        // it waits for its owner; if End is set its attempt is gone, as in EventTaskRequeued
+	EventTaskHeld                        // it waits for its owner; with an End its attempt is gone, too
 	EventTaskReleased                    // its owner lets it wait
 	EventTaskDelivering                  // its attempt has succeeded and ended; its outputs are on their way
 	EventTaskEnded                       // finally

@@ -6,8 +6,8 @@ import (
 )
 
 // A job that is gated has its tasks held until its owner releases them. Its range is empty from the beginning (next is
-// count): a task that never ran stands in a span of held tasks or of released ones, which wait. One that ran and may run
-// again is held as well, with what its owner needs to know of it. Why it may run, and when, its owner knows alone.
+// count): a task that never ran stands in a span of held tasks or of released ones, which wait. One that ran and may
+// run again is held as well, with what its owner needs to know of it. Why it may run, and when, its owner knows alone.
 
 // gating is where tasks of a gated job stand besides the places that all jobs have.
 type gating struct {
@@ -108,7 +108,7 @@ func (j *job) heldSpans() *store.Sorted[span] {
 	return nil
 }
 
-// find returns the span that holds a task, nil if none does; it may be of no job.
+// findSpan returns the span in which a task stands, nil if there is none; l may be nil.
 func findSpan(l *store.Sorted[span], task uint32) *span {
 	v := l.Get(l.Search(func(v *span) bool { return v.to > task }))
 	if v == nil || v.from > task {
@@ -256,7 +256,8 @@ func (s *lifecycle) holdAgain(a *attempt, r record, o command.Outcome) {
 	j := s.mutJob(seq)
 	b := heldTask{
 		backTask: backTask{
-			task: r.task, attempt: a.attempt, failures: r.failures, losses: r.losses, doubts: a.doubts, queuedMs: s.time,
+			task: r.task, attempt: a.attempt, failures: r.failures, losses: r.losses, doubts: a.doubts,
+			queuedMs: s.time,
 		},
 		exit: r.exit, signal: r.signal, end: endingOf(o), since: s.index,
 	}
@@ -268,8 +269,8 @@ func (s *lifecycle) holdAgain(a *attempt, r record, o command.Outcome) {
 	s.tellRecord(EventTaskHeld, j, &r, b.end)
 }
 
-// endRecord returns the record of a task that ends while it is held. What its last attempt ended with counts only if its
-// owner calls that a failure.
+// endRecord returns the record of a task that ends while it is held. What its last attempt ended with counts only if
+// its owner calls that a failure.
 func (b *heldTask) endRecord(now int64, state TaskState, why string) record {
 	r := b.backTask.record(now)
 	if b.last != nil {

@@ -35,6 +35,23 @@ func newGatedWorld(t *testing.T, tasks uint32, change func(*command.JobSpec)) *w
 	return w
 }
 
+// gatedBusy returns a state with gated tasks in each place.
+func gatedBusy(t tb) *world {
+	w := newWorld(t, params(), "a", "b")
+	w.must("a", &command.Raise{Version: command.GatesVersion})
+	w.must("b", w.offering("b", 1))
+	j, all := w.job("a", 9), w.job("a", 3)
+	j.Gated, j.MaxAttempts, all.Gated = true, 3, true
+	w.submit("a", j, all)
+	w.must("a", releasing(1, command.GateRun{To: 3}))
+	w.at(30)
+	w.endOne(command.Failed, 2)
+	w.endOne(command.Failed, 3)
+	w.must("a", releasing(1, oneTask(0, 1, command.GateRelease), command.GateRun{From: 5, To: 7}))
+	w.must("a", &command.Cancel{Job: firstJob, Task: 8})
+	return w
+}
+
 // gates prints where a job's tasks stand.
 func (w *world) gates() string {
 	v, _ := w.s.Gates(firstJob, 0, 100)
@@ -82,7 +99,8 @@ func TestGatedTasksWaitForTheirOwner(t *testing.T) {
 		t.Fatalf("%s, want %s", got, want)
 	}
 	v := w.taskOf(firstJob, 7)
-	if v.State != Held || v.Attempt != 1 || v.ExitCode != 3 || v.Failures != 1 || w.taskOf(firstJob, 8).State != Assigned {
+	if v.State != Held || v.Attempt != 1 || v.ExitCode != 3 || v.Failures != 1 ||
+		w.taskOf(firstJob, 8).State != Assigned {
 		t.Fatalf("%+v", v)
 	}
 	for _, attempt := range []uint32{0, 2} {
@@ -434,8 +452,9 @@ func TestAMillionHeldTasksCostLittle(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > 512<<10 || w.s.sites[0].held != 50*command.MaxCount {
-		t.Errorf("50 jobs of a million held tasks take %d KiB; %d are held", held>>10, w.s.sites[0].held)
+	take, held := int64(after.HeapAlloc)-int64(before.HeapAlloc), w.s.sites[0].held
+	if take > 512<<10 || held != 50*command.MaxCount {
+		t.Errorf("50 jobs of a million held tasks take %d KiB; %d are held", take>>10, held)
 	}
 	w.must("a", releasing(1, command.GateRun{From: 5000, To: 6000}))
 	if used := w.s.Steps().Used; used > 1000 || w.s.Stats().Waiting != 1000 {
@@ -444,7 +463,6 @@ func TestAMillionHeldTasksCostLittle(t *testing.T) {
 	if n := len(snapshotOf(t, w.s)); n > 4000 {
 		t.Errorf("the snapshot takes %d bytes", n)
 	}
-	w.check()
 }
 
 // TestPiecesOfARunAreBounded: a run over tasks in many places does a bounded part, and goes on when it is sent again.

@@ -238,10 +238,12 @@ func (s *lifecycle) endOwn(slot uint64) {
 	s.noteNotRun(&a)
 }
 
-// endSome ends some waiting or held tasks, or one that is delivering, of the next job of a site whose departure is over.
+// endSome ends some waiting or held tasks, or one that is delivering, of the next job of a site whose departure is
+// over.
 func (s *lifecycle) endSome(c *chore) bool {
 	x := s.sites[c.site]
-	if x.waiting == 0 && x.held == 0 && x.delivering.Len() == 0 { // else repeated leaving would examine all its jobs each time
+	// Else repeated leaving would examine all its jobs each time.
+	if x.waiting == 0 && x.held == 0 && x.delivering.Len() == 0 {
 		return false
 	}
 	open := &x.openSeqs

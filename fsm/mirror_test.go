@@ -165,7 +165,8 @@ func (v *mirror) adopt() {
 				continue
 			}
 			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{
-				waits: !live && !x.Delivering && x.State != Held, held: !live && x.State == Held, delivers: x.Delivering, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs,
+				waits: !live && !x.Delivering && x.State != Held, held: !live && x.State == Held,
+				delivers: x.Delivering, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs,
 				width: widthOf(j.class.Need),
 			}
 		}

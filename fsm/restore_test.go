@@ -139,6 +139,7 @@ func FuzzRestore(f *testing.F) {
 	f.Add(slices.Concat(good[:long], []byte{good[long] | 0x80, 0}, good[long+1:]))
 	f.Add(snapshotOf(f, New()))
 	f.Add(snapshotOf(f, newWorld(f, params(), "a").s))
+	f.Add(snapshotOf(f, gatedBusy(f).s))
 	for _, policy := range sched.Projected() {
 		w := newWaiting(f, policy, 2, "a", "b")
 		w.submit("a", w.job("a", 9))

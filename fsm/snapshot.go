@@ -327,7 +327,8 @@ func (w *snapWriter) result(r *command.Result) {
 func (j *job) encode(w *snapWriter, live []*attempt) {
 	w.uint(uint64(j.owner), j.num, j.entry)
 	w.int(j.timeoutMs, j.createdMs, j.queuedMs, j.startedMs, j.endedMs, int64(j.order))
-	w.uint(uint64(j.count), uint64(j.next), uint64(j.maxAttempts), uint64(j.onLoss)<<1|marks(j.delivers, false, false, j.gated))
+	w.uint(uint64(j.count), uint64(j.next), uint64(j.maxAttempts))
+	w.uint(uint64(j.onLoss)<<1 | marks(j.delivers, false, false, j.gated)) // the last is markGated
 	w.class(j.class)
 	w.payload(j.payload)
 	w.bool(j.tasks != nil)

@@ -45,6 +45,7 @@ func newUnits(t *rapid.T) *units {
 	u := &units{t: t, params: params()}
 	u.params.MarginMs = 700
 	u.w = newWorld(t, u.params, unitSites...)
+	u.w.must("a", &command.Raise{Version: command.GatesVersion})
 	u.w.at(5000)
 	u.w.apply()
 	u.w.must("b", u.w.offering("b", 3))
@@ -57,10 +58,10 @@ func newUnits(t *rapid.T) *units {
 func (u *units) draw() []command.Command {
 	t, w := u.t, u.w
 	by, site := rapid.SampledFrom(unitSites).Draw(t, "by"), rapid.SampledFrom(unitSites).Draw(t, "site")
-	switch rapid.IntRange(0, 10).Draw(t, "what") {
+	switch rapid.IntRange(0, 13).Draw(t, "what") {
 	case 0, 1:
 		j := w.job(by, rapid.Uint32Range(1, 4).Draw(t, "count"))
-		j.OnLoss = command.Immediate
+		j.OnLoss, j.Gated, j.MaxAttempts = command.Immediate, rapid.Bool().Draw(t, "gated"), 2
 		return []command.Command{w.cmd(by, &command.Submit{Jobs: []command.JobSpec{j}})}
 	case 2, 3, 4:
 		return []command.Command{w.cmd(by, &command.Suspect{
@@ -78,7 +79,20 @@ func (u *units) draw() []command.Command {
 		u.params.Policy = rapid.SampledFrom([]string{sched.Alone, sched.CE, sched.Shapley, sched.SimplDirect}).Draw(t, "policy")
 		return []command.Command{w.cmd(by, &command.SetParams{Params: u.params})}
 	}
+	if n := w.num[by]; n > 0 && rapid.IntRange(0, 3).Draw(t, "release") > 0 {
+		return []command.Command{w.cmd(by, releasing(rapid.Uint64Range(1, n).Draw(t, "job"), u.drawRuns()...))}
+	}
 	return []command.Command{w.cmd(site, w.offering(site, rapid.Int64Range(0, 3).Draw(t, "cores")))}
+}
+
+// drawRuns draws which of a job's tasks are released and which are held.
+func (u *units) drawRuns() (runs []command.GateRun) {
+	for from := uint32(0); from < 4; {
+		v := command.GateRun{From: from, To: from + rapid.Uint32Range(1, 4).Draw(u.t, "tasks"), Attempt: command.AnyAttempt}
+		v.Do = command.GateAction(rapid.IntRange(0, 1).Draw(u.t, "hold"))
+		runs, from = append(runs, v), v.To
+	}
+	return runs
 }
 
 func (u *units) decline(site string) (cmds []command.Command) {
@@ -145,7 +159,8 @@ func (u *units) entry(cmds []command.Command) {
 func (u *units) hasEnded() (ended bool) {
 	for i := range u.events {
 		e := &u.events[i]
-		ended = ended || e.Kind == EventTaskEnded && e.Attempt > 0 && e.Machine != ""
+		ends := e.Kind == EventTaskEnded || e.Kind == EventTaskHeld
+		ended = ended || ends && e.Attempt > 0 && e.Machine != ""
 	}
 	u.events = u.events[:0]
 	return ended

@@ -84,7 +84,8 @@ func (s *views) viewReturned(x *site, after uint64) []HeldTask {
 func (s *views) viewHeldTask(j *job, b *heldTask) HeldTask {
 	v := HeldTask{
 		Job: s.idOf(j), Task: b.task, Attempt: b.attempt, Failures: b.failures, Losses: b.losses.bySite(),
-		Orphans: b.losses.orphans(), End: b.end, ExitCode: b.exit, Signal: b.signal, Since: b.since, SinceMs: b.queuedMs,
+		Orphans: b.losses.orphans(), End: b.end, ExitCode: b.exit, Signal: b.signal,
+		Since: b.since, SinceMs: b.queuedMs,
 	}
 	if b.last != nil && b.last.site >= 0 {
 		v.Site = s.sites[b.last.site].name

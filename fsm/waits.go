@@ -244,8 +244,8 @@ func (s *ranking) noteReleased(seq uint64, j *job, n int64) {
 	s.waits.again[seq] += n
 }
 
-// noteSpanWithdrawn is noteWithdrawn for tasks that were released together, or one that waited: of those that wait since
-// now some may have been released in this entry and some at the same time in an earlier one.
+// noteSpanWithdrawn is noteWithdrawn for tasks that were released together, or one that waited: of those that wait
+// since now some may have been released in this entry and some at the same time in an earlier one.
 func (s *ranking) noteSpanWithdrawn(seq uint64, j *job, n, queuedMs int64) {
 	if s.ignores(j) {
 		return

@@ -124,7 +124,10 @@ func specimens() map[string]Body {
 		"prioritize": &Prioritize{Jobs: []Priority{{Num: 300, Priority: -MaxPriority}, {Num: 7, Priority: 5}}},
 		"gated": &Submit{Jobs: []JobSpec{
 			{Num: 5, Count: 9, Need: Resources{MilliCPU: 1000}, MaxAttempts: 3, Gated: true},
-			{Num: 6, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Gated: true, Delivers: true, Image: true},
+			{
+				Num: 6, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1,
+				Gated: true, Delivers: true, Image: true,
+			},
 		}},
 		"nice": &Submit{Jobs: []JobSpec{
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Priority: 3, Nice: 40},

@@ -10,15 +10,15 @@ import (
 // GatesVersion is the first apply version that has gated jobs, Release and Prioritize.
 const GatesVersion = 4
 
-// MaxGatePieces bounds how many pieces one run of a Release moves: a piece is a stretch of tasks that never ran, however
-// long, or one task that did. So what a command costs follows from its bytes, whatever its jobs have become.
+// MaxGatePieces bounds how many pieces one run of a Release moves: a piece is a stretch of tasks that never ran,
+// however long, or one task that did. So what a command costs follows from its bytes, whatever its jobs have become.
 const MaxGatePieces = 4
 
 // AnyAttempt as a GateRun's Attempt means tasks of whatever last attempt.
 const AnyAttempt = math.MaxUint32
 
-// Release moves tasks of the command's own site's gated jobs: from held to queued, back, or from held to an end. Of what
-// is named, only that moves which is where it is to be taken from; the result has a code for each job.
+// Release moves tasks of the command's own site's gated jobs: from held to queued, back, or from held to an end. Of
+// what is named, only that moves which is where it is to be taken from; the result has a code for each job.
 type Release struct{ Jobs []JobGates }
 
 // JobGates is what a Release does to one job.

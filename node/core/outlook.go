@@ -29,6 +29,7 @@ type Outlook struct {
 func (c *Core) Outlook(js *command.JobSpec) Outlook {
 	return Outlook{
 		Alone: c.Alone(), Waits: !js.Gated && c.homeAlone(js), Idle: c.pubs.Idle(),
-		Starts: !js.Gated && js.Allows(c.site) && c.home.Waiting() == 0 && !c.homePaused() && c.machines.Place(js) != nil,
+		Starts: !js.Gated && js.Allows(c.site) &&
+			c.home.Waiting() == 0 && !c.homePaused() && c.machines.Place(js) != nil,
 	}
 }

@@ -17,6 +17,8 @@ type (
 	StepOutput = steps.Output
 	// StepsRecord is what became of it.
 	StepsRecord = steps.Record
+	// StepRecord is what became of one command of it.
+	StepRecord = steps.StepRecord
 )
 
 // Bounds and places of plans.

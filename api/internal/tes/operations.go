@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,8 +165,9 @@ func (t *Tasks) addOutput(ctx context.Context, id command.JobID, l *tesExecutorL
 
 // cancel ends a task. One that has ended stays as it is.
 func (t *Tasks) cancel(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	text, yes := cancelled(param("id"))
-	if !yes {
+	whole, err := url.PathUnescape(param("id")) // clients escape the colon, or do not
+	text, yes := cancelled(whole)
+	if err != nil || !yes {
 		return problem.OfStatus(http.StatusNotFound, "a task is cancelled by POST …/tasks/ID:cancel")
 	}
 	id, err := idOf(text)

@@ -1,0 +1,109 @@
+package tes
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+func number(n int) *int { return &n }
+
+// TestStates is the table of the design.
+func TestStates(t *testing.T) {
+	trouble, err := json.Marshal(jobspec.StepsRecord{Trouble: "no folder"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, job string
+		counts    map[string]uint32
+		end       *node.AttachedEnd
+		want      string
+	}{
+		{"queued", "queued", nil, nil, stateQueued},
+		{"held", "queued", map[string]uint32{"held": 1}, nil, stateQueued},
+		{"owner away", "withdrawn", nil, nil, stateQueued},
+		{"assigned", "running", map[string]uint32{"assigned": 1}, nil, stateInitializing},
+		{"running", "running", map[string]uint32{"running": 1}, nil, stateRunning},
+		{"stopping", "running", map[string]uint32{"stopping": 1}, nil, stateRunning},
+		{"exporting", "succeeded", nil, nil, stateRunning},
+		{"cancelled just now", "cancelled", nil, nil, stateCanceled},
+		{"exported", "", nil, &node.AttachedEnd{State: "succeeded"}, stateComplete},
+		{"export failed", "", nil, &node.AttachedEnd{State: "succeeded", Why: "full"}, stateSystemError},
+		{"exit code", "", nil, &node.AttachedEnd{State: "failed", ExitCode: number(3)}, stateExecutorError},
+		{"signal", "", nil, &node.AttachedEnd{State: "failed", Signal: number(9)}, stateExecutorError},
+		{"timeout", "", nil, &node.AttachedEnd{State: "failed", ExitCode: number(0), Reason: "killed: over its timeout of 1s"}, stateExecutorError},
+		{"no start", "", nil, &node.AttachedEnd{State: "failed"}, stateSystemError},
+		{"runner in trouble", "", nil, &node.AttachedEnd{State: "failed", ExitCode: number(125), Record: trouble}, stateSystemError},
+		{"lost", "", nil, &node.AttachedEnd{State: "lost"}, stateSystemError},
+		{"cancelled", "", nil, &node.AttachedEnd{State: "cancelled"}, stateCanceled},
+		{"forgotten", "", nil, &node.AttachedEnd{State: node.Retired}, stateSystemError},
+	} {
+		if got := stateOf(&node.Attached{End: c.end}, &node.Job{State: c.job, Counts: c.counts}); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestViews: MINIMAL has id and state, BASIC neither contents nor outputs of commands, FULL all.
+func TestViews(t *testing.T) {
+	p, _ := mustSpec(t, `{"name":"n","executors":[{"image":"a","command":["b"],"workdir":"/w"}],
+		"inputs":[{"path":"/a","content":"secret"}],"outputs":[{"path":"/g/*","path_prefix":"/g","url":"/scratch/o"},{"path":"/f","url":"/scratch/f"}],
+		"resources":{"preemptible":true}}`)
+	a, err := p.attached()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	record, err := json.Marshal(jobspec.StepsRecord{Steps: []jobspec.StepRecord{{ExitCode: 0, Started: at, Ended: at.Add(time.Second), Stdout: "out", Stderr: "err"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.End = &node.AttachedEnd{
+		State: "succeeded", Reason: "all is well", Site: "site-2", Attempt: 2, Started: at, Ended: at.Add(2 * time.Second), Created: at,
+		Record: record, Files: []node.Exported{{Tag: 0, Path: "d/x", Size: 7}, {Tag: 1, Size: 9}},
+	}
+	for v, want := range map[view]string{
+		viewMinimal: `{"id":"s.1","state":"COMPLETE"}`,
+		viewBasic: `{"id":"s.1","state":"COMPLETE","name":"n","inputs":[{"path":"/a","type":"FILE"}],` +
+			`"outputs":[{"url":"/scratch/o","path":"/g/*","path_prefix":"/g","type":"FILE"},{"url":"/scratch/f","path":"/f","type":"FILE"}],` +
+			`"resources":{"preemptible":true},"executors":[{"image":"a","command":["b"],"workdir":"/w"}],` +
+			`"logs":[{"logs":[{"start_time":"2026-01-02T03:04:05Z","end_time":"2026-01-02T03:04:06Z","exit_code":0}],` +
+			`"metadata":{"attempt":"2","site":"site-2"},"start_time":"2026-01-02T03:04:05Z","end_time":"2026-01-02T03:04:07Z",` +
+			`"outputs":[{"url":"/scratch/o/d/x","path":"/g/d/x","size_bytes":"7"},{"url":"/scratch/f","path":"/f","size_bytes":"9"}]}],` +
+			`"creation_time":"2026-01-02T03:04:05Z"}`,
+	} {
+		got, err := taskOf("s.1", a, &node.Job{}, v)
+		text, merr := json.Marshal(got)
+		if err != nil || merr != nil || string(text) != want {
+			t.Errorf("%s: %v %v\n%s\n%s", v, err, merr, text, want)
+		}
+	}
+	full, err := taskOf("s.1", a, &node.Job{}, viewFull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := full.Logs[0]
+	if *full.Inputs[0].Content != "secret" || l.Logs[0].Stdout != "out" || l.Logs[0].Stderr != "err" || len(l.SystemLogs) != 2 ||
+		l.SystemLogs[1] != "all is well" {
+		t.Errorf("%+v", full)
+	}
+}
+
+// TestExitCodeIsThere, whatever the end: engines read it without a look.
+func TestExitCodeIsThere(t *testing.T) {
+	for want, end := range map[int]node.AttachedEnd{
+		0: {ExitCode: number(0)}, 3: {ExitCode: number(3)}, 137: {Signal: number(9)}, noExitCode: {Record: []byte("no json")},
+	} {
+		l := logOf(&kept{}, &end, &node.Job{}, viewFull)
+		if len(l.Logs) != 1 || l.Logs[0].ExitCode != want {
+			t.Errorf("%+v: %+v", end, l)
+		}
+	}
+	if l := logOf(&kept{}, nil, &node.Job{Reason: "waits"}, viewFull); l.Logs == nil || l.Outputs == nil || l.SystemLogs[0] != "waits" {
+		t.Errorf("%+v", l)
+	}
+}

@@ -183,7 +183,8 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Refused: metrics.refused, OverQuota: metrics.overQuota, Resolve: s.blobs.Resolve, Log: logger,
 	}).Register()
 	tes.New(tes.Config{
-		Broker: in, API: s.api, Version: cfg.Version, Roots: cfg.TESRoots, Resolve: s.blobs.Resolve, Tail: out.LastLines,
+		Broker: in, API: s.api, Version: cfg.Version, Roots: cfg.TESRoots, Resolve: s.blobs.Resolve,
+		Tail:   out.LastLines,
 		Bodies: transport.NewBodies(tes.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow),
 		Took:   metrics.accepted.Inc,
 		Refused: func(why error) {

@@ -75,7 +75,8 @@ func TestTESTask(t *testing.T) {
 	if got.ID != id || got.State != "QUEUED" || got.Name != "" || got.Tags != nil {
 		t.Errorf("MINIMAL: %+v", got)
 	}
-	if got = answer[tesTask](t, ask(s, "GET", tesTasks+"/"+id+"?view=FULL", "", ""), 200); got.Tags["a b"] != "c" || len(got.Logs) != 1 || got.Logs[0].Logs == nil {
+	got = answer[tesTask](t, ask(s, "GET", tesTasks+"/"+id+"?view=FULL", "", ""), 200)
+	if got.Tags["a b"] != "c" || len(got.Logs) != 1 || got.Logs[0].Logs == nil {
 		t.Errorf("FULL: %+v", got)
 	}
 	for _, path := range []string{id + ":cancel", id + "%3Acancel"} {
@@ -214,7 +215,8 @@ func TestTESInputs(t *testing.T) {
 	root := t.TempDir()
 	write := func(rel, content string) {
 		at := filepath.Join(root, rel)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), 0o700)); err != nil {
+		err := os.MkdirAll(filepath.Dir(at), 0o755)
+		if err = errors.Join(err, os.WriteFile(at, []byte(content), 0o700)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -233,8 +235,8 @@ func TestTESInputs(t *testing.T) {
 		at+"/a%20b.txt", root+"/dir", large))
 	answer[tesTask](t, ask(s, "POST", tesTasks, js, body), 200)
 	in := f.jobs[0].Spec.Inputs
-	if len(in) != 3 || in[0].Blob != files.BlobOf([]byte("a")) || !in[0].Executable || in[1].From != jobspec.FromDirectory ||
-		in[2].Blob != files.BlobOf([]byte(large)) {
+	if len(in) != 3 || in[0].Blob != files.BlobOf([]byte("a")) || !in[0].Executable ||
+		in[1].From != jobspec.FromDirectory || in[2].Blob != files.BlobOf([]byte(large)) {
 		t.Fatalf("%+v", in)
 	}
 	r, err := f.OpenBlob("", in[1].Blob.Hash)

@@ -58,7 +58,8 @@ func (r *runner) collectOne(o *Output, to string) error {
 	return nil
 }
 
-// bringTree brings the regular files below a folder, and those that links in it lead to; it follows no links to folders.
+// bringTree brings the regular files below a folder, and those that links in it lead to. It follows no links to
+// folders.
 func bringTree(from, to string) error {
 	st, err := os.Stat(from)
 	if err != nil {

@@ -188,7 +188,8 @@ func lookPath(name string, env []string, found string) string {
 	}
 	for _, dir := range filepath.SplitList(path) {
 		file := filepath.Join(dir, name)
-		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 && filepath.IsAbs(file) {
+		st, err := os.Stat(file)
+		if err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 && filepath.IsAbs(file) {
 			return file
 		}
 	}

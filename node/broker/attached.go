@@ -61,7 +61,8 @@ func newExporter(b *Broker) (*exporter, error) {
 // hasAttached reports whether something is to be kept beside what a request submits.
 func hasAttached(r node.Request) bool { return r.Attached != nil }
 
-// resolve refuses requests for whose attachments there is no room. Like ownFiles.resolve, it returns what the core gets.
+// resolve refuses requests for whose attachments there is no room. Like ownFiles.resolve, it returns what the core
+// gets.
 func (x *exporter) resolve(reqs []node.Request, reply func(int, node.Answer)) ([]node.Request, func(int, node.Answer)) {
 	reqs = slices.Clone(reqs)
 	for i := range reqs {

@@ -32,7 +32,8 @@ func bookOf(t *testing.T, j Journal) *Book {
 // keep records a job as the core does.
 func keep(t *testing.T, b *Book, num uint64, a node.Attached) {
 	t.Helper()
-	if err := b.journal.Commit([]record.Write{record.PutRecord(record.BucketAttached, record.Number(num), &a)}); err != nil {
+	w := record.PutRecord(record.BucketAttached, record.Number(num), &a)
+	if err := b.journal.Commit([]record.Write{w}); err != nil {
 		t.Fatal(err)
 	}
 	b.Keep(num, a)

@@ -103,7 +103,9 @@ func put(dir *os.Root, at string, in io.Reader, executable bool) (err error) {
 }
 
 // again are errors of a disk that may go by.
-var again = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.ESTALE, syscall.EMFILE, syscall.ENFILE, syscall.ETIMEDOUT}
+var again = []error{
+	syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.ESTALE, syscall.EMFILE, syscall.ENFILE, syscall.ETIMEDOUT,
+}
 
 func wordWrite(x *node.Export, rel string, err error) error {
 	at := cut(path.Join(x.Root, x.To, rel))

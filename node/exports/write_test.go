@@ -54,7 +54,8 @@ func TestWrite(t *testing.T) {
 	from := results{"x/0/file": "new", "x/1/b/c.sh": "c", "x/10/d": "no", "other": "no"}
 	for range 2 { // it may be repeated
 		done, err := Write(t.Context(), list, from)
-		if want := []node.Exported{{Tag: 0, Size: 3}, {Tag: 1, Path: "b/c.sh", Size: 1}}; err != nil || !slices.Equal(done, want) {
+		want := []node.Exported{{Tag: 0, Size: 3}, {Tag: 1, Path: "b/c.sh", Size: 1}}
+		if err != nil || !slices.Equal(done, want) {
 			t.Fatalf("%v %v", done, err)
 		}
 	}

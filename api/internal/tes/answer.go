@@ -22,7 +22,7 @@ const (
 	viewFull    view = "FULL"
 )
 
-// states by those of jobs that have not ended, and of which the files are where they go.
+// liveStates are the states by those of jobs whose end is not noted yet.
 var liveStates = map[string]string{
 	"queued": stateQueued, "withdrawn": stateQueued, "cancelled": stateCanceled, "running": stateRunning,
 	// Ended, but for its files and the record of its end.

@@ -58,7 +58,8 @@ func TestViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	record, err := json.Marshal(jobspec.StepsRecord{Steps: []jobspec.StepRecord{{ExitCode: 0, Started: at, Ended: at.Add(time.Second), Stdout: "out", Stderr: "err"}}})
+	step := jobspec.StepRecord{Started: at, Ended: at.Add(time.Second), Stdout: "out", Stderr: "err"}
+	record, err := json.Marshal(jobspec.StepsRecord{Steps: []jobspec.StepRecord{step}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,8 @@ func TestExitCodeIsThere(t *testing.T) {
 			t.Errorf("%+v: %+v", end, l)
 		}
 	}
-	if l := logOf(&kept{}, nil, &node.Job{Reason: "waits"}, viewFull); l.Logs == nil || l.Outputs == nil || l.SystemLogs[0] != "waits" {
+	l := logOf(&kept{}, nil, &node.Job{Reason: "waits"}, viewFull)
+	if l.Logs == nil || l.Outputs == nil || l.SystemLogs[0] != "waits" {
 		t.Errorf("%+v", l)
 	}
 }

@@ -93,6 +93,9 @@ type tesCreated struct {
 	ID string `json:"id"`
 }
 
+// tesCanceled answers a task that was cancelled, or has ended.
+type tesCanceled struct{}
+
 // tesList is a page of tasks.
 type tesList struct {
 	Tasks         []tesTask `json:"tasks"`

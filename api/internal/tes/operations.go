@@ -182,7 +182,7 @@ func (t *Tasks) cancel(w http.ResponseWriter, r *http.Request, param func(string
 	if err != nil && !errors.Is(err, node.ErrEnded) && !(errors.Is(err, node.ErrNotFound) && a.End != nil) {
 		return err
 	}
-	return rest.WriteJSON(w, http.StatusOK, struct{}{})
+	return rest.WriteJSON(w, http.StatusOK, tesCanceled{})
 }
 
 // Page sizes.

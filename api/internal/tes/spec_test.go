@@ -40,7 +40,8 @@ func TestPlainTaskIsItsCommand(t *testing.T) {
 	if !slices.Equal(s.Command, []string{"printf", "%s", "$HOME"}) || s.Env["A"] != "b" || s.Image != "alpine:3" {
 		t.Errorf("%+v", s)
 	}
-	if s.Resources != (jobspec.SpecResources{CPU: 4, Memory: 1536, GPU: 1}) || s.Timeout != 90*time.Second || s.Priority != 7 {
+	if s.Resources != (jobspec.SpecResources{CPU: 4, Memory: 1536, GPU: 1}) || s.Timeout != 90*time.Second ||
+		s.Priority != 7 {
 		t.Errorf("%+v", s)
 	}
 	if !slices.Equal(s.Sites.Only, []string{"site-1", "site-2"}) || s.HasFiles() || len(s.Name) != jobspec.MaxLabelText {
@@ -106,7 +107,8 @@ func TestPlan(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	p, s := mustSpec(t, `{"name":null,"resources":null,"tags":null,"volumes":null,"executors":[{"image":"a","command":["b"],"env":null,"workdir":null}],
 		"inputs":[{"path":"/a","content":"x","type":null,"url":null}]}`)
-	if s.Resources.CPU != 1 || s.Resources.Memory != 0 || p.task.Inputs[0].Type != typeFile || string(s.Inputs[0].Content) != "x" {
+	if s.Resources.CPU != 1 || s.Resources.Memory != 0 || p.task.Inputs[0].Type != typeFile ||
+		string(s.Inputs[0].Content) != "x" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -75,7 +75,8 @@ func (t *Tasks) Register() {
 	t.handle(huma.Operation{
 		OperationID: "tes-create", Method: http.MethodPost, Path: Root + "/tasks", Summary: "GA4GH TES 1.1: create a task",
 		Description: "One task becomes one job, with its id. Errors of the service itself are {status_code, msg}.",
-		RequestBody: rest.Body(wire.TypeJSON, t.API.Schema(tesTask{})), Responses: t.answers(tesCreated{}, 400, 401, 413, 415, 429, 503),
+		RequestBody: rest.Body(wire.TypeJSON, t.API.Schema(tesTask{})),
+		Responses:   t.answers(tesCreated{}, 400, 401, 413, 415, 429, 503),
 	}, t.create)
 	t.handle(huma.Operation{
 		OperationID: "tes-tasks", Method: http.MethodGet, Path: Root + "/tasks", Summary: "GA4GH TES 1.1: list tasks, newest first",
@@ -99,7 +100,7 @@ func (t *Tasks) Register() {
 		OperationID: "tes-cancel", Method: http.MethodPost, Path: Root + "/tasks/{id}",
 		Summary:     "GA4GH TES 1.1: cancel a task: /tasks/{id}:cancel",
 		Description: "The id is followed by :cancel. A task that has ended stays as it is: 200, too.",
-		Parameters:  []*huma.Param{id}, Responses: t.answers(struct{}{}, 401, 403, 404, 503),
+		Parameters:  []*huma.Param{id}, Responses: t.answers(tesCanceled{}, 401, 403, 404, 503),
 	}, t.cancel)
 }
 

@@ -22,6 +22,7 @@ var guides embed.FS
 // guideTopics in the order in which they are best read.
 var guideTopics = []struct{ name, short string }{
 	{"user", "submit work, follow it, script it"},
+	{"workflows", "run Snakemake and other engines of workflows on the federation"},
 	{"operator", "run a site: join, lend, drain, back up, and what to do when …"},
 	{"threats", "who could do what to you: what holds, what does not, and what to do"},
 	{"audit", "what your federation can prove to an auditor, and what nobody can"},

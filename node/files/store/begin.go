@@ -123,12 +123,21 @@ func (s *Store) beginNew(e *entry) (p *Partial, err error) {
 	return p, err
 }
 
-// createPartial makes the files of a partial blob.
-func (s *Store) createPartial(e *entry) (p *Partial, err error) {
-	name := fileOf(e.key)
-	if err = s.removeFiles(e.slot); err != nil { // what could not be removed before
+// createPartial makes the files of a partial blob, in the place of what could not be removed before.
+func (s *Store) createPartial(e *entry) (*Partial, error) {
+	p, err := s.tryCreatePartial(e)
+	if !errors.Is(err, os.ErrExist) {
+		return p, err
+	}
+	if err = s.removeFiles(e.slot); err != nil {
 		return nil, err
 	}
+	return s.tryCreatePartial(e)
+}
+
+// tryCreatePartial makes the files of a partial blob. The error is os.ErrExist if there is one of them.
+func (s *Store) tryCreatePartial(e *entry) (p *Partial, err error) {
+	name := fileOf(e.key)
 	p = &Partial{s: s, e: e, states: make([]byte, s.pieceCount(e.size)), sum: sha256.New()}
 	if p.f, err = s.disk.create(name + partExt); err == nil {
 		err = s.disk.allocate(p.f, e.size)

@@ -317,18 +317,25 @@ func (p *Partial) finish() error {
 	p.mu.Lock()
 	p.done, p.states = true, nil
 	p.mu.Unlock()
+	p.leave()
+	return nil
+}
+
+// leave has the index forget the partial blob, whose content is the whole one's, or has gone.
+func (p *Partial) leave() {
 	s := p.s
 	s.mu.Lock()
 	s.drop(p.e) // its bytes are the whole blob's, or were given back
 	s.occupy(p.e.slot)
 	s.mu.Unlock()
 	_ = p.closeFiles()
-	_ = s.removeFiles(p.e.slot) // rows alone say nothing
+	if p.rows != nil { // rows alone say nothing; of a small file each look at the disk counts
+		_ = s.removeFiles(p.e.slot)
+	}
 	s.mu.Lock()
 	s.vacate(p.e.slot)
 	s.mu.Unlock()
 	s.release(partialFiles)
-	return nil
 }
 
 // syncWhole syncs the content if it has to be durable.

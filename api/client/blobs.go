@@ -43,7 +43,7 @@ func section(content io.ReaderAt, from, to int64) io.Reader {
 
 const (
 	// uploadPart is how many bytes of an upload one request sends.
-	uploadPart = 64 << 20
+	uploadPart = 8 << 20
 	// uploadTries is how often an upload is taken up again that has come no further.
 	uploadTries = 8
 	// uploadPause is between the first two of them; it doubles, to a limit.
@@ -61,7 +61,7 @@ func (c *Client) Upload(
 	for tries := 0; ; tries++ {
 		before := u.offset
 		err := u.run(ctx)
-		if err == nil || !passes(err) || ctx.Err() != nil {
+		if err == nil || !u.passes(err) || ctx.Err() != nil {
 			return err
 		}
 		if u.offset > before {
@@ -70,25 +70,25 @@ func (c *Client) Upload(
 		if tries >= uploadTries {
 			return fmt.Errorf("upload of %s stays at %d of %d bytes: %w", sha256, u.offset, size, err)
 		}
-		select {
-		case <-time.After(max(pause, retryAfter(err))):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err = c.sleep(ctx, max(pause, retryAfter(err))); err != nil {
+			return err
 		}
 		pause = min(2*pause, maxUploadPause)
 	}
 }
 
-// passes reports whether trying again may help.
-func passes(err error) bool {
+// passes reports whether trying again may help: what had been sent may also be gone, and is sent again.
+func (u *upload) passes(err error) bool {
 	var p *Problem
 	if !errors.As(err, &p) {
-		return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrTokenAway)
+		return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrTokenAway) || errors.Is(err, ErrBadAnswer)
 	}
 	switch p.Status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooManyRequests,
-		http.StatusServiceUnavailable:
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return p.Type != wire.ProblemPrefix+"files-unavailable" && p.Type != wire.ProblemPrefix+"store-full"
+	case http.StatusNotFound, http.StatusGone:
+		return u.begun
 	}
 	return false
 }
@@ -101,6 +101,21 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
+// WithSleep has an upload that came no further wait by sleep before it is taken up again, as for a test with a clock of
+// its own: sleep returns ctx's error once that has ended.
+func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
+	return func(c *Client) { c.sleep = sleep }
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // upload is one that goes on.
 type upload struct {
 	c       *Client
@@ -109,6 +124,7 @@ type upload struct {
 	size    int64
 	told    func(bytes int64)
 	offset  int64
+	begun   bool // the broker has answered that it takes it, in this run
 }
 
 const headerOffset = "Upload-Offset"
@@ -117,12 +133,14 @@ func tus() http.Header { return http.Header{"Tus-Resumable": {"1.0.0"}} }
 
 // run begins the upload, or takes it up, and sends what is missing.
 func (u *upload) run(ctx context.Context) error {
+	u.begun = false
 	h := tus()
 	h.Set("Upload-Length", strconv.FormatInt(u.size, 10))
 	h.Set("Upload-Metadata", "sha256 "+base64.StdEncoding.EncodeToString([]byte(u.sha256)))
 	if err := u.ask(ctx, http.MethodPost, "/v1/uploads", nil, h); err != nil {
 		return err
 	}
+	u.begun = true
 	for u.offset < u.size {
 		h := tus()
 		h.Set("Content-Type", "application/offset+octet-stream")

@@ -49,6 +49,7 @@ type Client struct {
 	token TokenSource // nil = none is sent
 	watch *watch      // nil: reads are answered at once
 	fresh *fresh      // nil: reads are answered however old
+	sleep func(ctx context.Context, d time.Duration) error
 }
 
 // New returns a client of the broker at addr: an http or https URL, host:port, which is http, or unix:///PATH of a
@@ -95,7 +96,7 @@ func newClient(base *url.URL, addr string, way dial, options []Option) *Client {
 	c := &Client{base: base, addr: addr, http: &http.Client{Transport: &http.Transport{
 		DialContext: way, MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute, DisableCompression: true,
 		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
-	}, CheckRedirect: staySecured}}
+	}, CheckRedirect: staySecured}, sleep: sleep}
 	for _, option := range options {
 		option(c)
 	}

@@ -102,6 +102,33 @@ func TestChangesAreNoticed(t *testing.T) {
 	}
 }
 
+// TestRegularFilesOnly: a socket, a device and a pipe are never opened; who has named one hears what it is.
+func TestRegularFilesOnly(t *testing.T) {
+	for name, create := range map[string]func(path string) error{
+		"socket": func(p string) error { return unix.Mknod(p, unix.S_IFSOCK|0o600, 0) },
+		"device": func(p string) error { return unix.Mknod(p, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5))) }, // endless zeros
+		"disk":   func(p string) error { return unix.Mknod(p, unix.S_IFBLK|0o600, int(unix.Mkdev(7, 200))) },
+		"pipe":   func(p string) error { return unix.Mkfifo(p, 0o600) },
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "good"), "x")
+		if err := create(filepath.Join(dir, "other")); errors.Is(err, unix.EPERM) {
+			continue // only root makes devices
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		s, err := collect(t, dir, nil, "./")
+		if err != nil || !slices.Equal(s.order, []string{"good"}) || len(s.skipped) != 1 {
+			t.Errorf("%s: collected %v, skipped %v, %v", name, s.order, s.skipped, err)
+		}
+		_, err = collect(t, dir, nil, "other")
+		missing, ok := errors.AsType[*executor.MissingOutputError](err)
+		if !ok || missing.Glob != "other" || missing.Why == "" {
+			t.Errorf("%s that is named: %v", name, err)
+		}
+	}
+}
+
 // TestNoMountIsEntered: what is mounted in the folder is none of it.
 func TestNoMountIsEntered(t *testing.T) {
 	dir := t.TempDir()

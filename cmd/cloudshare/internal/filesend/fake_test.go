@@ -50,14 +50,15 @@ func newBroker(t *testing.T) (*broker, *Sender, *told) {
 		}
 	}))
 	t.Cleanup(srv.Close)
-	c, err := client.New(srv.URL)
+	pause := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	c, err := client.New(srv.URL, client.WithSleep(pause))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	seen := &told{}
 	s := New(c, seen, seen.note)
-	s.pause = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	s.pause = pause
 	return b, s, seen
 }
 

@@ -198,6 +198,38 @@ func TestChangedFilesAreRefused(t *testing.T) {
 	}
 }
 
+// TestChangeOnTheWay: a file that changes while its pieces are sent is refused by name, and nothing of what it has now
+// is sent.
+func TestChangeOnTheWay(t *testing.T) {
+	b, s, _ := newBroker(t)
+	name := filepath.Join(write(t, map[string]string{"big": strings.Repeat("x", 20<<20)}), "big")
+	if _, _, err := s.Prepare(t.Context(), []Source{{Local: name, Path: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	b.trouble = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && r.Header.Get("Upload-Offset") == "0" {
+			body, err := io.ReadAll(r.Body) // it is on its way before the file changes
+			if err != nil {
+				t.Error(err)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			change(t, name, strings.Repeat("y", 20<<20))
+		}
+		return false
+	}
+	_, err := s.Send(t.Context())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !errors.Is(err, ErrChanged) || !strings.HasPrefix(err.Error(), name+" ") || len(b.blobs) > 0 {
+		t.Errorf("%v, and %d blobs are there", err, len(b.blobs))
+	}
+	for id, part := range b.parts {
+		if bytes.ContainsRune(part, 'y') {
+			t.Errorf("%s has bytes of both", id)
+		}
+	}
+}
+
 // change writes a file, and has its time differ however coarse clocks are.
 func change(t *testing.T, name, content string) {
 	t.Helper()

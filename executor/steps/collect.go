@@ -88,11 +88,11 @@ func bringTree(from, to string) error {
 
 // bring makes a file of the task another name in the work folder, or a copy of it there.
 func bring(from, to string) error {
-	real, err := filepath.EvalSymlinks(from)
+	target, err := filepath.EvalSymlinks(from)
 	if err != nil {
 		return missing(err)
 	}
-	st, err := os.Stat(real)
+	st, err := os.Stat(target)
 	switch {
 	case err != nil:
 		return missing(err)
@@ -104,10 +104,10 @@ func bring(from, to string) error {
 	if err = os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
 	}
-	if os.Link(real, to) == nil {
+	if os.Link(target, to) == nil {
 		return nil
 	}
-	return copyFile(real, to, st.Mode()&0o777|0o600)
+	return copyFile(target, to, st.Mode()&0o777|0o600)
 }
 
 // missing words that there is no such file.

@@ -329,13 +329,13 @@ func (r *jobResults) read(path string) (content []byte, err error) {
 		if e.Path != path || e.Size > maxRecordBytes {
 			return nil
 		}
-		in, err := r.Open(e)
-		if err != nil {
-			return err
+		in, oerr := r.Open(e)
+		if oerr != nil {
+			return oerr
 		}
 		defer in.Close()
-		content, err = io.ReadAll(in)
-		return err
+		content, oerr = io.ReadAll(in)
+		return oerr
 	})
 	return content, err
 }

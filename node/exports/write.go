@@ -40,8 +40,8 @@ func Write(ctx context.Context, list []node.Export, from Source) (done []node.Ex
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if err := writeOne(&list[i], rel, e, from); err != nil {
-				return err
+			if werr := writeOne(&list[i], rel, e, from); werr != nil {
+				return werr
 			}
 			done = append(done, node.Exported{Tag: list[i].Tag, Path: rel, Size: e.Size})
 		}
@@ -114,7 +114,7 @@ func wordWrite(x *node.Export, rel string, err error) error {
 			return fmt.Errorf("%w: %s: %w", ErrAgain, at, one)
 		}
 	}
-	return fmt.Errorf("%w: %s: %v", ErrRefused, at, plainest(err))
+	return fmt.Errorf("%w: %s: %w", ErrRefused, at, plainest(err))
 }
 
 // plainest returns the innermost words.

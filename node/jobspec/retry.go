@@ -14,8 +14,9 @@ import (
 const (
 	// MaxCodeRanges bounds the exit codes and ranges in each of retry.only_on and retry.not_on.
 	MaxCodeRanges = 64
-	// MinBackoff and MaxBackoff bound retry.backoff and retry.backoff_max, but for a backoff of 0, which is none.
+	// MinBackoff bounds retry.backoff and retry.backoff_max, but for a backoff of 0, which is none.
 	MinBackoff = 100 * time.Millisecond
+	// MaxBackoff bounds both, too.
 	MaxBackoff = 7 * 24 * time.Hour
 	// DefaultBackoffMax is what retry.backoff_max is if it is not given and retry.backoff is not longer.
 	DefaultBackoffMax = 10 * time.Minute

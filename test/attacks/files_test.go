@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -166,32 +167,28 @@ func hungUp(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// left returns the manifest, and the one blob in it, of what a task of an owner has left at a site.
+// left returns the manifest, and the one blob in it, of what a task of an owner has left at a site; "" = not there.
 func left(t *testing.T, at, owner *testbed.Site, having string) (manifest, blob string) {
 	t.Helper()
-	await(t, "what its task has left", func() error {
-		found, err := filepath.Glob(filepath.Join(dataOf(at), "data", "outgoing", owner.Name, "*", "*"))
-		for _, name := range found {
-			b, err := os.ReadFile(name)
-			switch text := string(b); {
-			case err != nil:
-				return err
-			case strings.HasPrefix(text, "cloudshare files 1\n"):
-				manifest = text
-			case strings.Contains(text, having):
-				blob = text
-			}
+	found, err := filepath.Glob(filepath.Join(dataOf(at), "data", "outgoing", owner.Name, "*", "*"))
+	must(t, err)
+	for _, name := range found {
+		b, err := os.ReadFile(name)
+		switch text := string(b); {
+		case errors.Is(err, fs.ErrNotExist): // released meanwhile
+		case err != nil:
+			t.Fatal(err)
+		case strings.HasPrefix(text, "cloudshare files 1\n"):
+			manifest = text
+		case strings.Contains(text, having):
+			blob = text
 		}
-		if err == nil && (manifest == "" || blob == "") {
-			err = errNotYet
-		}
-		return err
-	})
+	}
 	return manifest, blob
 }
 
 // TestFilesLeftForOthers: what a task has left is given by the site that ran it to its owner's broker alone, by the
-// attempt that left it, and as its manifest names it. A failed task's files stay for an hour, so they can be asked for.
+// attempt that left it, and as its manifest names it. They go once its owner has them, which it may here before the test.
 func TestFilesLeftForOthers(t *testing.T) {
 	attacked(t)
 	at := shared.Sites[1]
@@ -206,14 +203,27 @@ func TestFilesLeftForOthers(t *testing.T) {
 		return attemptOf(t, owner, a.ID)
 	}
 	owner, third := shared.Sites[0], shared.Sites[2]
-	ref, other := leaves(owner, "of the first"), leaves(third, "of the third")
-	manifest, blob := left(t, at, owner, "of the first")
-	otherManifest, otherBlob := left(t, at, third, "of the third")
-	for what, content := range map[transfer.What]string{transfer.Manifest: manifest, transfer.Output: blob} {
-		b, why, err := keyOf(t, owner).AskFile(within(t), peerOf(t, at), wish(ref, what, content))
-		if len(b) == 0 || why != transfer.Granted || err != nil {
-			t.Fatalf("its owner is told %d bytes, refusal %d, %v", len(b), why, err)
+	var other, ref command.AttemptRef
+	var otherManifest, otherBlob, manifest, blob string
+	await(t, "files that their owners' brokers have not brought home before they are asked for here", func() error {
+		other, ref = leaves(third, "of the third"), leaves(owner, "of the first")
+		otherManifest, otherBlob = left(t, at, third, "of the third")
+		manifest, blob = left(t, at, owner, "of the first")
+		if otherBlob == "" || blob == "" {
+			return errNotYet
 		}
+		for what, content := range map[transfer.What]string{transfer.Manifest: manifest, transfer.Output: blob} {
+			b, why, err := keyOf(t, owner).AskFile(within(t), peerOf(t, at), wish(ref, what, content))
+			switch {
+			case why == transfer.Gone:
+				return errNotYet
+			case len(b) == 0 || why != transfer.Granted || err != nil:
+				t.Fatalf("its owner is told %d bytes, refusal %d, %v", len(b), why, err)
+			}
+		}
+		return nil
+	})
+	for what, content := range map[transfer.What]string{transfer.Manifest: manifest, transfer.Output: blob} {
 		for _, who := range []*intruder.Intruder{mallory(t).Intruder, keyOf(t, third), keyOf(t, at)} {
 			for _, asked := range shared.Sites[:2] {
 				if who.Site == asked.Name {

@@ -94,11 +94,11 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 // heldWords says why tasks of a job are held: its owner's broker knows.
 func (rd *Reader) heldWords(ctx context.Context, id command.JobID, held uint32) (words string) {
 	if id.Site == rd.site {
-		ctx, cancel := context.WithTimeout(ctx, ownPatience)
+		soon, cancel := context.WithTimeout(ctx, ownPatience)
 		defer cancel()
 		// else it may still be written to
 		why := ""
-		if rd.query(ctx, func(c *core.Core) { why = c.Gates(id.Num) }) == nil {
+		if rd.query(soon, func(c *core.Core) { why = c.Gates(id.Num) }) == nil {
 			words = why
 		}
 	}

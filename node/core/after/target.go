@@ -38,6 +38,7 @@ func Allows(when jobspec.When, outcome string) bool {
 		return outcome == fsm.TaskSucceeded.String()
 	case jobspec.WhenNotOK:
 		return outcome != fsm.TaskSucceeded.String() && outcome != node.OutcomeUnknown
+	case jobspec.WhenEach: // its tasks wait, one by one; see package gates
 	}
 	return false
 }

@@ -35,6 +35,7 @@ func (b *Book) emitTaskEvent(num uint64, task uint32) {
 	case fsm.TaskSucceeded, fsm.TaskFailed, fsm.TaskCancelled, fsm.TaskLost:
 		e.Kind, e.End = fsm.EventTaskEnded, fsm.EndingOf(t.State)
 		e.ExitCode, e.Signal = int32(t.ExitCode), int32(t.Signal)
+	case fsm.Held: // no task at home is
 	}
 	e.RunMs, t.runMs = t.runMs, 0 // what the ledger is told, of a failure too
 	if t.measures {

@@ -26,6 +26,8 @@ type exporter struct {
 	book *exports.Book
 	kept chan struct{} // has one while jobs were accepted that nobody has looked at
 	work chan struct{} // has one for each job whose files are under way
+	// tasks is Broker.FindTasks.
+	tasks func(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
 
 	mu    sync.Mutex
 	going map[uint64]bool // guarded by mu
@@ -54,7 +56,7 @@ func newExporter(b *Broker) (*exporter, error) {
 	}
 	return &exporter{
 		process: b.process, b: b, book: book, kept: make(chan struct{}, 1), going: map[uint64]bool{},
-		work: make(chan struct{}, exportsAtOnce),
+		work: make(chan struct{}, exportsAtOnce), tasks: b.FindTasks,
 	}, nil
 }
 
@@ -90,11 +92,26 @@ func (x *exporter) resolve(reqs []node.Request, reply func(int, node.Answer)) ([
 // start looks after jobs until the broker ends.
 func (x *exporter) start() { x.goroutine(x.watch) }
 
+// ready waits until the state is as new as the federation's, and until it is known which results are here: before that
+// those of tasks that have ended would seem lost. false: the broker ends before.
+func (x *exporter) ready() bool {
+	wait := []<-chan struct{}{x.b.registrar.current}
+	if x.b.owned != nil {
+		wait = append(wait, x.b.owned.loaded)
+	}
+	for _, known := range wait {
+		select {
+		case <-known:
+		case <-x.ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
 // watch looks which jobs have ended: those that events name, and now and then all.
 func (x *exporter) watch() {
-	select {
-	case <-x.b.registrar.current:
-	case <-x.ctx.Done():
+	if !x.ready() {
 		return
 	}
 	sub := x.b.Events(x.b.Feed().Now(), node.EventFilter{
@@ -197,8 +214,11 @@ func (x *exporter) endOf(num uint64) (end node.AttachedEnd, err error) {
 	end = node.AttachedEnd{
 		State: job.State, Reason: job.Reason, Started: job.StartedAt, Ended: job.EndedAt, Created: job.SubmittedAt,
 	}
-	tasks, _, err := x.b.FindTasks(x.ctx, id, node.TaskQuery{Limit: 1})
-	if err == nil && len(tasks) == 1 {
+	tasks, _, err := x.tasks(x.ctx, id, node.TaskQuery{Limit: 1})
+	if err != nil && !errors.Is(err, node.ErrNotFound) {
+		return end, err // it has an exit code, perhaps
+	}
+	if len(tasks) == 1 {
 		t := &tasks[0]
 		end.Site, end.Attempt, end.ExitCode, end.Signal = t.Site, t.Attempt, t.ExitCode, t.Signal
 		if end.Reason == "" {
@@ -233,13 +253,13 @@ func (x *exporter) export(num uint64, a *node.Attached, end *node.AttachedEnd) {
 // patience returns for how long files are tried that failed so.
 func (x *exporter) patience(num uint64, why error) time.Duration {
 	switch {
-	case errors.Is(why, exports.ErrAgain):
+	case errors.Is(why, exports.ErrAgain), errors.Is(why, node.ErrNotReady):
 		return exportFor
 	case !errors.Is(why, node.ErrNotFound):
 		return 0
 	}
 	id := command.JobID{Site: x.b.cfg.Site, Num: num}
-	tasks, _, err := x.b.FindTasks(x.ctx, id, node.TaskQuery{Limit: 1})
+	tasks, _, err := x.tasks(x.ctx, id, node.TaskQuery{Limit: 1})
 	if err == nil && len(tasks) == 1 && tasks[0].FilesAway.Coming {
 		return awaitFiles
 	}

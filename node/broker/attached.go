@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -287,7 +288,8 @@ func (x *exporter) try(num uint64, a *node.Attached, end *node.AttachedEnd) erro
 	if end.State != fsm.TaskSucceeded.String() {
 		list = left.those(list)
 	}
-	end.Files, err = exports.Write(x.ctx, list, left)
+	open := func(name string) (*os.Root, error) { return x.b.cfg.Roots.Writable(a.User, name) }
+	end.Files, err = exports.Write(x.ctx, list, left, open, end.Files)
 	return err
 }
 

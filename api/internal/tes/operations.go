@@ -26,7 +26,7 @@ func (t *Tasks) info(w http.ResponseWriter, r *http.Request, _ func(string) stri
 	at := scheme + "://" + r.Host
 	storage := []string{}
 	for _, root := range t.Roots.Of(userOf(r.Context())) {
-		storage = append(storage, "file://"+root)
+		storage = append(storage, "file://"+root.Name)
 	}
 	return rest.WriteJSON(w, http.StatusOK, tesServiceInfo{
 		ID: "cloudshare." + t.Broker.Site() + ".tes", Name: "CloudShare, site " + t.Broker.Site(),

@@ -37,8 +37,8 @@ type placed struct {
 }
 
 // Write brings the files of a job's results to where they go, but for as many as are there by earlier tries, and
-// returns all that are. Nothing is written if one may not be. What stands at a place is replaced, a link as well: it is not
-// followed. It may be repeated. The files are on the disk when it returns.
+// returns all that are. Nothing is written if one may not be. What stands at a place is replaced, a link as well: it is
+// not followed. It may be repeated. The files are on the disk when it returns.
 func Write(
 	ctx context.Context, list []node.Export, from Source, to Opener, earlier []node.Exported,
 ) (done []node.Exported, err error) {

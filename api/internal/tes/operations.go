@@ -54,6 +54,7 @@ func (t *Tasks) create(w http.ResponseWriter, r *http.Request, _ func(string) st
 		return err
 	}
 	t.Took()
+	w.Header().Set("Location", Root+"/tasks/"+id.String())
 	return rest.WriteJSON(w, http.StatusOK, tesCreated{ID: id.String()})
 }
 

@@ -31,7 +31,8 @@ type exporter struct {
 	tasks func(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
 
 	mu    sync.Mutex
-	going map[uint64]bool // guarded by mu
+	going map[uint64]bool          // guarded by mu
+	slots map[string]chan struct{} // by user; guarded by mu
 }
 
 const (
@@ -43,8 +44,9 @@ const (
 	// that has failed are waited for: they come home after its end.
 	exportFor  = 10 * time.Minute
 	awaitFiles = 30 * time.Second
-	// exportPause is between two tries.
-	exportPause = time.Second
+	// exportPause is between the first two tries; it doubles to maxExportPause.
+	exportPause    = time.Second
+	maxExportPause = time.Minute
 	// maxRecordBytes bounds a result that is kept with a job's end.
 	maxRecordBytes = 1 << 20
 )
@@ -57,7 +59,7 @@ func newExporter(b *Broker) (*exporter, error) {
 	}
 	return &exporter{
 		process: b.process, b: b, book: book, kept: make(chan struct{}, 1), going: map[uint64]bool{},
-		work: make(chan struct{}, exportsAtOnce), tasks: b.FindTasks,
+		work: make(chan struct{}, exportsAtOnce), tasks: b.FindTasks, slots: map[string]chan struct{}{},
 	}, nil
 }
 
@@ -232,9 +234,7 @@ func (x *exporter) endOf(num uint64) (end node.AttachedEnd, err error) {
 // export tries to bring files where they go until it has, or its time is over.
 func (x *exporter) export(num uint64, a *node.Attached, end *node.AttachedEnd) {
 	began := time.Now()
-	pause := time.NewTicker(exportPause)
-	defer pause.Stop()
-	for {
+	for pause := exportPause; ; pause = min(2*pause, maxExportPause) {
 		err := x.try(num, a, end)
 		end.Why = ""
 		if err != nil {
@@ -244,7 +244,7 @@ func (x *exporter) export(num uint64, a *node.Attached, end *node.AttachedEnd) {
 			return
 		}
 		select {
-		case <-pause.C:
+		case <-time.After(pause):
 		case <-x.ctx.Done():
 			return
 		}
@@ -267,13 +267,27 @@ func (x *exporter) patience(num uint64, why error) time.Duration {
 	return 0
 }
 
+// slotOf returns what has one while a user's files are under way: each user has one job's at a time, so that nobody's
+// slow disk holds up the others'. There are as many as users that have had such jobs.
+func (x *exporter) slotOf(user string) chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.slots[user] == nil {
+		x.slots[user] = make(chan struct{}, 1)
+	}
+	return x.slots[user]
+}
+
 // try brings files where they go once.
 func (x *exporter) try(num uint64, a *node.Attached, end *node.AttachedEnd) error {
-	select {
-	case x.work <- struct{}{}:
-		defer func() { <-x.work }()
-	case <-x.ctx.Done():
-		return x.ctx.Err()
+	own := x.slotOf(a.User)
+	for _, slot := range []chan struct{}{own, x.work} {
+		select {
+		case slot <- struct{}{}:
+			defer func() { <-slot }()
+		case <-x.ctx.Done():
+			return x.ctx.Err()
+		}
 	}
 	left, err := x.resultsOf(num)
 	if err != nil {

@@ -53,6 +53,20 @@ func TestExportsWaitForTheResults(t *testing.T) {
 	}
 }
 
+// TestOneSlotAUser: while one's files are under way, those of others go.
+func TestOneSlotAUser(t *testing.T) {
+	s := startLeaving(t, 1)[0]
+	s.exporter.slotOf("bob") <- struct{}{}
+	id := s.attach(t, t.TempDir())
+	s.handler.end(<-s.handler.started, executor.Result{Started: time.Now(), Run: time.Second})
+	if end := s.exported(t, id); end.Why != "" {
+		t.Errorf("%+v", end)
+	}
+	if a, b := s.exporter.slotOf("alice"), s.exporter.slotOf("bob"); cap(a) != 1 || len(a) != 0 || len(b) != 1 {
+		t.Errorf("%d %d %d", cap(a), len(a), len(b))
+	}
+}
+
 // TestUnknownEndIsLookedUpAgain: while it is not known how a task has ended, no end without an exit code is noted.
 func TestUnknownEndIsLookedUpAgain(t *testing.T) {
 	s := startLeaving(t, 1)[0]

@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/auth"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/tes"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/access"
@@ -154,7 +155,11 @@ func (a *auditing) append(e audit.Entry, durable bool) {
 
 // targetsOf returns the jobs and names in a request's path and query, and the job that it became.
 func targetsOf(r *http.Request, answered http.Header) []string {
-	parts := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, "/v1"), "/"), "/")
+	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	if task, of := strings.CutPrefix(path, tes.Root); of {
+		path = strings.TrimSuffix(task, ":cancel")
+	}
+	parts := strings.Split(strings.Trim(path, "/"), "/")
 	out := parts[1:min(len(parts), 2)]
 	if r.URL.RawQuery != "" {
 		out = append(out, r.URL.Query()["job"]...)

@@ -65,6 +65,9 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%s with a session: %d", path, w.Code)
 		}
 	}
+	if w = g.browse("GET", "/ga4gh/tes/v1/service-info", "", cookies); w.Code != http.StatusForbidden {
+		t.Errorf("an engine's service with a session: %d", w.Code)
+	}
 	if !strings.Contains(g.browse("GET", "/", "", cookies).Body.String(), `action="/logout"`) {
 		t.Error("nothing to log out by")
 	}

@@ -229,7 +229,7 @@ func TestTESInputs(t *testing.T) {
 	}
 	f := newFake("site-1")
 	f.keepFiles(t, t.TempDir(), 1<<20)
-	s := serve(t, f, Config{TESRoots: exports.Roots{exports.OwnUser: {root}}})
+	s := serve(t, f, Config{TESRoots: exports.Roots{exports.OwnUser: {{Name: root, Folder: root}}}})
 	at := "file://" + (&url.URL{Path: root}).EscapedPath()
 	body := tesBody("n", fmt.Sprintf(`,"inputs":[{"path":"/a","url":%q},{"path":"/d","url":%q,"type":"DIRECTORY"},{"path":"/c","content":%q}]`,
 		at+"/a%20b.txt", root+"/dir", large))
@@ -283,7 +283,7 @@ func TestTESWaitsForURLs(t *testing.T) {
 
 // TestTESServiceInfo says what is known here, and the asker's roots.
 func TestTESServiceInfo(t *testing.T) {
-	s := serve(t, newFake("site-1"), Config{TESRoots: exports.Roots{"*": {"/scratch"}}})
+	s := serve(t, newFake("site-1"), Config{TESRoots: exports.Roots{"*": {{Name: "/scratch", Folder: "/scratch", ReadOnly: true}}}})
 	got := answer[struct {
 		ID, Name, Version string
 		Type              struct{ Group, Artifact, Version string }

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"errors"
+	"path"
 	"strings"
 	"time"
 )
@@ -31,9 +32,13 @@ type Attached struct {
 type Export struct {
 	From string `json:"from"` // in the results: a file, or with Many the files below a folder
 	Many bool   `json:"many,omitempty"`
-	Root string `json:"root"` // a folder that the job's user may write to
-	To   string `json:"to"`   // below it, "." = itself
-	Tag  int    `json:"tag"`  // says to who asked for it which one it is
+	// Match is the pattern of what is to be below From, in the words of package path, "" = anything; with Tree it is
+	// that of folders whose files are to be there, too.
+	Match string `json:"match,omitempty"`
+	Tree  bool   `json:"tree,omitempty"`
+	Root  string `json:"root"` // a folder that the job's user may write to
+	To    string `json:"to"`   // below it, "." = itself
+	Tag   int    `json:"tag"`  // says to who asked for it which one it is
 }
 
 // AttachedEnd is how a job ended.
@@ -70,10 +75,35 @@ type AttachedJob struct {
 }
 
 // Takes returns where below what it goes to a file of the results stands, "" if it is it, and whether it is one of its
-// files.
-func (x *Export) Takes(path string) (rel string, is bool) {
+// files. Another site has named them: nothing holds that was not asked for.
+func (x *Export) Takes(file string) (rel string, is bool) {
 	if !x.Many {
-		return "", path == x.From
+		return "", file == x.From
 	}
-	return strings.CutPrefix(path, x.From+"/")
+	rel, is = strings.CutPrefix(file, x.From+"/")
+	return rel, is && x.matches(rel)
 }
+
+// matches reports whether the pattern is that of a file, or of a folder that it is in. Only a dot stands for a dot at
+// the beginning.
+func (x *Export) matches(rel string) bool {
+	switch {
+	case x.Match == "":
+		return true
+	case rel == "" || rel[0] == '.' && x.Match[0] != '.':
+		return false
+	}
+	for at := rel; at != "."; at = path.Dir(at) {
+		if yes, err := path.Match(x.Match, at); yes && err == nil {
+			return true
+		}
+		if !x.Tree {
+			return false
+		}
+	}
+	return false
+}
+
+// Hides reports whether a file at the top of the folder, or the folder there that it is in, has a name that programs
+// take for their own settings, such as .bashrc and .ssh, and that nobody has asked for.
+func (x *Export) Hides(rel string) bool { return x.Match == "" && strings.HasPrefix(rel, ".") }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -26,9 +27,12 @@ type exporter struct {
 	book *exports.Book
 	kept chan struct{} // has one while jobs were accepted that nobody has looked at
 	work chan struct{} // has one for each job whose files are under way
+	// tasks is Broker.FindTasks.
+	tasks func(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
 
 	mu    sync.Mutex
-	going map[uint64]bool // guarded by mu
+	going map[uint64]bool          // guarded by mu
+	slots map[string]chan struct{} // by user; guarded by mu
 }
 
 const (
@@ -40,8 +44,9 @@ const (
 	// that has failed are waited for: they come home after its end.
 	exportFor  = 10 * time.Minute
 	awaitFiles = 30 * time.Second
-	// exportPause is between two tries.
-	exportPause = time.Second
+	// exportPause is between the first two tries; it doubles to maxExportPause.
+	exportPause    = time.Second
+	maxExportPause = time.Minute
 	// maxRecordBytes bounds a result that is kept with a job's end.
 	maxRecordBytes = 1 << 20
 )
@@ -54,7 +59,7 @@ func newExporter(b *Broker) (*exporter, error) {
 	}
 	return &exporter{
 		process: b.process, b: b, book: book, kept: make(chan struct{}, 1), going: map[uint64]bool{},
-		work: make(chan struct{}, exportsAtOnce),
+		work: make(chan struct{}, exportsAtOnce), tasks: b.FindTasks, slots: map[string]chan struct{}{},
 	}, nil
 }
 
@@ -90,11 +95,26 @@ func (x *exporter) resolve(reqs []node.Request, reply func(int, node.Answer)) ([
 // start looks after jobs until the broker ends.
 func (x *exporter) start() { x.goroutine(x.watch) }
 
+// ready waits until the state is as new as the federation's, and until it is known which results are here: before that
+// those of tasks that have ended would seem lost. false: the broker ends before.
+func (x *exporter) ready() bool {
+	wait := []<-chan struct{}{x.b.registrar.current}
+	if x.b.owned != nil {
+		wait = append(wait, x.b.owned.loaded)
+	}
+	for _, known := range wait {
+		select {
+		case <-known:
+		case <-x.ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
 // watch looks which jobs have ended: those that events name, and now and then all.
 func (x *exporter) watch() {
-	select {
-	case <-x.b.registrar.current:
-	case <-x.ctx.Done():
+	if !x.ready() {
 		return
 	}
 	sub := x.b.Events(x.b.Feed().Now(), node.EventFilter{
@@ -197,8 +217,11 @@ func (x *exporter) endOf(num uint64) (end node.AttachedEnd, err error) {
 	end = node.AttachedEnd{
 		State: job.State, Reason: job.Reason, Started: job.StartedAt, Ended: job.EndedAt, Created: job.SubmittedAt,
 	}
-	tasks, _, err := x.b.FindTasks(x.ctx, id, node.TaskQuery{Limit: 1})
-	if err == nil && len(tasks) == 1 {
+	tasks, _, err := x.tasks(x.ctx, id, node.TaskQuery{Limit: 1})
+	if err != nil && !errors.Is(err, node.ErrNotFound) {
+		return end, err // it has an exit code, perhaps
+	}
+	if len(tasks) == 1 {
 		t := &tasks[0]
 		end.Site, end.Attempt, end.ExitCode, end.Signal = t.Site, t.Attempt, t.ExitCode, t.Signal
 		if end.Reason == "" {
@@ -211,9 +234,7 @@ func (x *exporter) endOf(num uint64) (end node.AttachedEnd, err error) {
 // export tries to bring files where they go until it has, or its time is over.
 func (x *exporter) export(num uint64, a *node.Attached, end *node.AttachedEnd) {
 	began := time.Now()
-	pause := time.NewTicker(exportPause)
-	defer pause.Stop()
-	for {
+	for pause := exportPause; ; pause = min(2*pause, maxExportPause) {
 		err := x.try(num, a, end)
 		end.Why = ""
 		if err != nil {
@@ -223,7 +244,7 @@ func (x *exporter) export(num uint64, a *node.Attached, end *node.AttachedEnd) {
 			return
 		}
 		select {
-		case <-pause.C:
+		case <-time.After(pause):
 		case <-x.ctx.Done():
 			return
 		}
@@ -233,26 +254,40 @@ func (x *exporter) export(num uint64, a *node.Attached, end *node.AttachedEnd) {
 // patience returns for how long files are tried that failed so.
 func (x *exporter) patience(num uint64, why error) time.Duration {
 	switch {
-	case errors.Is(why, exports.ErrAgain):
+	case errors.Is(why, exports.ErrAgain), errors.Is(why, node.ErrNotReady):
 		return exportFor
 	case !errors.Is(why, node.ErrNotFound):
 		return 0
 	}
 	id := command.JobID{Site: x.b.cfg.Site, Num: num}
-	tasks, _, err := x.b.FindTasks(x.ctx, id, node.TaskQuery{Limit: 1})
+	tasks, _, err := x.tasks(x.ctx, id, node.TaskQuery{Limit: 1})
 	if err == nil && len(tasks) == 1 && tasks[0].FilesAway.Coming {
 		return awaitFiles
 	}
 	return 0
 }
 
+// slotOf returns what has one while a user's files are under way: each user has one job's at a time, so that nobody's
+// slow disk holds up the others'. There are as many as users that have had such jobs.
+func (x *exporter) slotOf(user string) chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.slots[user] == nil {
+		x.slots[user] = make(chan struct{}, 1)
+	}
+	return x.slots[user]
+}
+
 // try brings files where they go once.
 func (x *exporter) try(num uint64, a *node.Attached, end *node.AttachedEnd) error {
-	select {
-	case x.work <- struct{}{}:
-		defer func() { <-x.work }()
-	case <-x.ctx.Done():
-		return x.ctx.Err()
+	own := x.slotOf(a.User)
+	for _, slot := range []chan struct{}{own, x.work} {
+		select {
+		case slot <- struct{}{}:
+			defer func() { <-slot }()
+		case <-x.ctx.Done():
+			return x.ctx.Err()
+		}
 	}
 	left, err := x.resultsOf(num)
 	if err != nil {
@@ -267,7 +302,8 @@ func (x *exporter) try(num uint64, a *node.Attached, end *node.AttachedEnd) erro
 	if end.State != fsm.TaskSucceeded.String() {
 		list = left.those(list)
 	}
-	end.Files, err = exports.Write(x.ctx, list, left)
+	open := func(name string) (*os.Root, error) { return x.b.cfg.Roots.Writable(a.User, name) }
+	end.Files, err = exports.Write(x.ctx, list, left, open, end.Files)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/exports"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -35,10 +36,21 @@ func startLeaving(t *testing.T, cores ...int64) []*testSite {
 	t.Helper()
 	sites := startSitesWithFiles(t, cores...)
 	for _, s := range sites {
+		s.roots = exports.Roots{"alice": {{Name: os.TempDir(), Folder: os.TempDir()}}}
 		s.kind = func(h *fakeHandler) executor.Handler { return leaving{fencedFake{h}} }
 		s.again(t)
 	}
 	return sites
+}
+
+// below returns a path below the folder of temporary files.
+func below(t *testing.T, folder, rel string) string {
+	t.Helper()
+	rel, err := filepath.Rel(os.TempDir(), filepath.Join(folder, rel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rel
 }
 
 // attach submits a job whose file goes to a root.
@@ -49,7 +61,8 @@ func (s *testSite) attach(t *testing.T, root string) command.JobID {
 		t.Fatal(err)
 	}
 	a := s.Submit(t.Context(), []node.Request{{Spec: spec, User: "alice", Attached: &node.Attached{
-		Document: json.RawMessage(`{"a":1}`), Record: "o", Exports: []node.Export{{From: "o", Root: root, To: "d/o", Tag: 5}},
+		Document: json.RawMessage(`{"a":1}`), Record: "o",
+		Exports: []node.Export{{From: "o", Root: os.TempDir(), To: below(t, root, "d/o"), Tag: 5}},
 	}}})[0]
 	if a.Err != nil {
 		t.Fatal(a.Err)

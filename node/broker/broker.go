@@ -23,6 +23,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/estimate"
+	"github.com/cloudshare/cloudshare/node/exports"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/notices"
 	"github.com/cloudshare/cloudshare/node/plausible"
@@ -81,6 +82,8 @@ type Config struct {
 	// suspected by their leases alone.
 	Reach func(ctx context.Context, addr string) error
 	Data  node.DataTerms
+	// Roots are the folders that files of jobs may be written to now.
+	Roots exports.Roots
 	// Notify says who may be told that jobs have ended; the zero value: nobody.
 	Notify notices.Config
 	Logger zerolog.Logger

@@ -26,6 +26,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/exports"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -62,7 +63,9 @@ type testSite struct {
 	transfers transfer.Puller // nil: filesOf it
 	// keepResults is how long results stay after their job's end, 0 = an hour.
 	keepResults time.Duration
-	told        notices.Config // who is told of jobs' ends
+	// roots are what files of jobs may be written to.
+	roots exports.Roots
+	told  notices.Config // who is told of jobs' ends
 }
 
 // askKeys asks another broker of the group.
@@ -138,6 +141,7 @@ func (s *testSite) open(t *testing.T) {
 			LendMax: 16 << 30, DeliverWait: time.Hour, Hold: time.Hour,
 			KeepResults: cmp.Or(s.keepResults, time.Hour),
 		},
+		Roots:   s.roots,
 		Notify:  s.told,
 		AskKeys: s.askKeys, DropSecrets: s.drop, Home: s.home, DialProgress: s.dialProgress,
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),

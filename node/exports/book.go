@@ -26,7 +26,9 @@ type Book struct {
 	// open counts the jobs without an end, by user; opened is their sum.
 	open   map[string]int
 	opened int
-	bytes  int64 // of all documents
+	// bytes are those of all documents, done of them those of jobs that have ended; held has the others', by user.
+	bytes, done int64
+	held        map[string]int64
 }
 
 // job is one with something attached, without the document.
@@ -37,7 +39,7 @@ type job struct {
 
 // Open reads the book from the journal.
 func Open(j Journal) (*Book, error) {
-	b := &Book{journal: j, jobs: map[uint64]*job{}, open: map[string]int{}}
+	b := &Book{journal: j, jobs: map[uint64]*job{}, open: map[string]int{}, held: map[string]int64{}}
 	err := j.Each(record.BucketAttached, func(k, v []byte) error {
 		a := &node.Attached{}
 		if err := json.Unmarshal(v, a); err != nil || len(k) != 8 {
@@ -65,6 +67,10 @@ func Open(j Journal) (*Book, error) {
 func (b *Book) end(j *job, end *node.AttachedEnd) {
 	j.End = end
 	b.opened--
+	b.done += j.bytes
+	if b.held[j.User] -= j.bytes; b.held[j.User] == 0 {
+		delete(b.held, j.User)
+	}
 	if b.open[j.User]--; b.open[j.User] == 0 {
 		delete(b.open, j.User)
 	}
@@ -78,6 +84,7 @@ func (b *Book) add(num uint64, a *node.Attached) {
 	b.open[a.User]++
 	b.opened++
 	b.bytes += j.bytes
+	b.held[a.User] += j.bytes
 	at, _ := slices.BinarySearch(b.nums, num)
 	b.nums = slices.Insert(b.nums, at, num)
 }
@@ -95,6 +102,9 @@ func (b *Book) Admit(a *node.Attached) error {
 	case a.User != "" && b.open[a.User] >= MaxOpen/partsOpen:
 		return fmt.Errorf("%w: %d of user %s have not ended (at most %d): send it again when some have",
 			node.ErrAttachedFull, b.open[a.User], a.User, MaxOpen/partsOpen)
+	case a.User != "" && b.held[a.User] > MaxBytes/2/partsOpen:
+		return fmt.Errorf("%w: the documents of those of user %s that have not ended have %d bytes (at most %d): send it "+
+			"again when some have", node.ErrAttachedFull, a.User, b.held[a.User], int64(MaxBytes/2/partsOpen))
 	case b.bytes > MaxBytes:
 		return fmt.Errorf("%w: their documents have %d bytes (at most %d): send it again when some have ended",
 			node.ErrAttachedFull, b.bytes, int64(MaxBytes))
@@ -208,16 +218,17 @@ func (b *Book) End(num uint64, end *node.AttachedEnd) error {
 // forget drops the oldest of what has ended, if there is too much. REQUIRES: b.mu held.
 func (b *Book) forget() (gone []uint64) {
 	many := len(b.nums) - b.opened - maxDone
-	if many <= 0 && b.bytes <= MaxBytes/2 {
+	if many <= 0 && b.done <= MaxBytes/2 {
 		return nil
 	}
 	b.nums = slices.DeleteFunc(b.nums, func(num uint64) bool {
 		j := b.jobs[num]
-		if j.End == nil || many <= 0 && b.bytes <= MaxBytes/2 {
+		if j.End == nil || many <= 0 && b.done <= MaxBytes/2 {
 			return false
 		}
 		many--
 		b.bytes -= j.bytes
+		b.done -= j.bytes
 		gone = append(gone, num)
 		delete(b.jobs, num)
 		return true

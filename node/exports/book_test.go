@@ -103,6 +103,13 @@ func TestAdmit(t *testing.T) {
 	if err := b.Admit(&node.Attached{User: "bob"}); err != nil {
 		t.Error(err)
 	}
+	b.held["alice"], b.open["alice"] = MaxBytes/2/partsOpen+1, 1
+	if err := b.Admit(&node.Attached{User: "alice"}); !errors.Is(err, node.ErrAttachedFull) {
+		t.Error(err)
+	}
+	if err := b.Admit(&node.Attached{User: "bob"}); err != nil {
+		t.Error(err)
+	}
 	b.bytes = MaxBytes + 1
 	if err := b.Admit(&node.Attached{}); !errors.Is(err, node.ErrAttachedFull) {
 		t.Error(err)
@@ -115,16 +122,35 @@ func TestOldestGo(t *testing.T) {
 	for num := uint64(1); num <= 3; num++ {
 		keep(t, b, num, node.Attached{Document: json.RawMessage(`{}`)})
 		b.jobs[num].bytes, b.bytes = MaxBytes/3, b.bytes+MaxBytes/3
+		b.held[""] += MaxBytes / 3
 	}
 	for _, num := range []uint64{2, 3} {
 		if err := b.End(num, &node.AttachedEnd{State: "failed"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if list, _ := b.List(0, 9, func(*node.Attached) bool { return true }); len(list) != 1 || list[0].Num != 1 {
+	list, _ := b.List(0, 9, func(*node.Attached) bool { return true })
+	if len(list) != 2 || list[0].Num != 3 || list[1].Num != 1 {
 		t.Errorf("%v", list)
 	}
 	if text, err := b.journal.Get(record.BucketAttached, record.Number(2)); err != nil || text != nil {
 		t.Errorf("%q %v", text, err)
+	}
+}
+
+// TestOpenOnesEraseNone: however much there is of what has not ended, what has stays.
+func TestOpenOnesEraseNone(t *testing.T) {
+	b := bookOf(t, journalAt(t, t.TempDir()))
+	for num := uint64(1); num <= 3; num++ {
+		keep(t, b, num, node.Attached{User: fmt.Sprint("u", num), Document: json.RawMessage(`{}`)})
+	}
+	b.jobs[1].bytes, b.held["u1"], b.bytes = MaxBytes-4, MaxBytes-4, MaxBytes
+	for _, num := range []uint64{2, 3} {
+		if err := b.End(num, &node.AttachedEnd{State: "failed"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, known := b.Find(2); !known || b.done != 4 || len(b.held) != 1 {
+		t.Errorf("%v %d %v", known, b.done, b.held)
 	}
 }

@@ -1,6 +1,7 @@
 package exports
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -53,7 +54,7 @@ func TestWrite(t *testing.T) {
 	}
 	from := results{"x/0/file": "new", "x/1/b/c.sh": "c", "x/10/d": "no", "other": "no"}
 	for range 2 { // it may be repeated
-		done, err := Write(t.Context(), list, from)
+		done, err := Write(t.Context(), list, from, os.OpenRoot, nil)
 		want := []node.Exported{{Tag: 0, Size: 3}, {Tag: 1, Path: "b/c.sh", Size: 1}}
 		if err != nil || !slices.Equal(done, want) {
 			t.Fatalf("%v %v", done, err)
@@ -66,7 +67,8 @@ func TestWrite(t *testing.T) {
 	if err != nil || st.Mode()&0o100 == 0 {
 		t.Errorf("%v %v", st, err)
 	}
-	if _, err := Write(t.Context(), list, results{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "x/0/file") {
+	if _, err = Write(t.Context(), list, results{}, os.OpenRoot, nil); !errors.Is(err, ErrRefused) ||
+		!strings.Contains(err.Error(), "x/0/file") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
@@ -80,13 +82,15 @@ func TestWriteFollowsNoLink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Write(t.Context(), []node.Export{{From: "f", Root: root, To: "a"}}, results{"f": "new"}); err != nil {
+	list := []node.Export{{From: "f", Root: root, To: "a"}}
+	if _, err := Write(t.Context(), list, results{"f": "new"}, os.OpenRoot, nil); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := os.Lstat(filepath.Join(root, "a")); err != nil || !st.Mode().IsRegular() {
 		t.Errorf("%v %v", st, err)
 	}
-	_, err := Write(t.Context(), []node.Export{{From: "f", Root: root, To: "dir/b"}}, results{"f": "new"})
+	list[0].To = "dir/b"
+	_, err := Write(t.Context(), list, results{"f": "new"}, os.OpenRoot, nil)
 	if !errors.Is(err, ErrRefused) || errors.Is(err, ErrAgain) {
 		t.Errorf("%v", err)
 	}
@@ -102,12 +106,77 @@ func TestWriteFollowsNoLink(t *testing.T) {
 func TestWriteLeavesNoHalf(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "a", "old")
-	if _, err := Write(t.Context(), []node.Export{{From: "f", Root: root, To: "a"}}, results{"f": "broken"}); err == nil {
+	to := []node.Export{{From: "f", Root: root, To: "a"}}
+	if _, err := Write(t.Context(), to, results{"f": "broken"}, os.OpenRoot, nil); err == nil {
 		t.Error("no error")
 	}
 	list, err := os.ReadDir(root)
 	text, _ := os.ReadFile(filepath.Join(root, "a"))
 	if err != nil || len(list) != 1 || string(text) != "old" {
 		t.Errorf("%v %v %q", list, err, text)
+	}
+}
+
+// TestOnlyWhatMatchesIsWritten: whoever ran the task has named its files.
+func TestOnlyWhatMatchesIsWritten(t *testing.T) {
+	root := t.TempDir()
+	list := []node.Export{
+		{From: "x/0", Many: true, Match: "*/[^a]*.txt", Root: root, To: "files"},
+		{From: "x/1", Many: true, Match: "d*", Tree: true, Root: root, To: "trees"},
+		{From: "x/2", Many: true, Match: ".c*", Root: root, To: "."},
+	}
+	from := results{
+		"x/0/p/b.txt": "", "x/0/p/a.txt": "", "x/0/b.txt": "", "x/0/p/q/b.txt": "", "x/0/.ssh/b.txt": "",
+		"x/1/d1/e/.f": "", "x/1/d": "", "x/1/e/d": "", "x/2/.c1": "", "x/2/.d": "",
+	}
+	done, err := Write(t.Context(), list, from, os.OpenRoot, nil)
+	var got []string
+	for _, f := range done {
+		got = append(got, f.Path)
+	}
+	if want := []string{"p/b.txt", "d", "d1/e/.f", ".c1"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
+// TestNoSettingsAreWritten: of a folder with a file whose name begins with a dot nothing is.
+func TestNoSettingsAreWritten(t *testing.T) {
+	for _, name := range []string{".bashrc", ".ssh/authorized_keys"} {
+		root := t.TempDir()
+		list := []node.Export{{From: "x", Many: true, Tree: true, Root: root, To: "."}}
+		_, err := Write(t.Context(), list, results{"x/" + name: "", "x/a": ""}, os.OpenRoot, nil)
+		if left, dirErr := os.ReadDir(root); dirErr != nil || len(left) > 0 || !errors.Is(err, ErrRefused) ||
+			!strings.Contains(err.Error(), filepath.Join(root, name)) {
+			t.Errorf("%v %v %v", left, dirErr, err)
+		}
+	}
+}
+
+// TestWriteGoesOn where an earlier try has ended.
+func TestWriteGoesOn(t *testing.T) {
+	root := t.TempDir()
+	list := []node.Export{{From: "x", Many: true, Root: root, To: "."}}
+	done, err := Write(t.Context(), list, results{"x/a": "a", "x/b": "broken", "x/c": "c"}, os.OpenRoot, nil)
+	if err == nil || len(done) != 1 {
+		t.Fatalf("%v %v", done, err)
+	}
+	write(t, root, "a", "changed since")
+	done, err = Write(t.Context(), list, results{"x/a": "a", "x/b": "b", "x/c": "c"}, os.OpenRoot, done)
+	if text, _ := os.ReadFile(filepath.Join(root, "a")); err != nil || len(done) != 3 || string(text) != "changed since" {
+		t.Errorf("%v %v %q", done, err, text)
+	}
+}
+
+// TestCopyEndsWithItsContext: a broker that stops waits for no large file.
+func TestCopyEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the broker stops")
+	in := &ending{ctx, io.MultiReader(strings.NewReader("half"), strings.NewReader("rest"))}
+	if n, err := in.Read(make([]byte, 4)); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+	cancel(cause)
+	if _, err := io.ReadAll(in); !errors.Is(err, cause) {
+		t.Error(err)
 	}
 }

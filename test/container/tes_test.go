@@ -22,7 +22,7 @@ func TestTES(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(root, "in/sub"), 0o755))
 	must(t, os.WriteFile(filepath.Join(root, "in/a"), []byte("a\n"), 0o600))
 	must(t, os.WriteFile(filepath.Join(root, "in/sub/b"), []byte("b\n"), 0o600))
-	b := newSite(t, "site-1", append(containers(e), "--tes-roots", "*="+root, "--bootstrap")...)
+	b := newSite(t, "site-1", append(containers(e), "--tes-roots", "@site="+root, "--bootstrap")...)
 	sh := func(script string) string {
 		return fmt.Sprintf(`"image":%q,"command":["/bin/sh","-c",%q]`, engines.Image, script)
 	}

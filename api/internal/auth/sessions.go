@@ -151,6 +151,8 @@ func (a *Auth) session(r *http.Request) (access.Token, error) {
 	switch {
 	case err != nil:
 		return access.Token{}, sessionEnded()
+	case strings.HasPrefix(r.URL.Path, rootOfTES):
+		return access.Token{}, notFromAPage("a session is of no use to an engine of workflows: it sends a token instead")
 	case Reads(r):
 		return token, nil
 	case strings.HasPrefix(r.URL.Path, "/v1/"):

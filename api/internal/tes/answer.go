@@ -25,8 +25,8 @@ const (
 // liveStates are the states by those of jobs whose end is not noted yet.
 var liveStates = map[string]string{
 	"queued": stateQueued, "withdrawn": stateQueued, "cancelled": stateCanceled, "running": stateRunning,
-	// Ended, but for its files and the record of its end.
-	"succeeded": stateRunning, "failed": stateRunning, "lost": stateRunning,
+	// Ended, but for its files and the record of its end; its job may be kept no more.
+	"": stateRunning, "succeeded": stateRunning, "failed": stateRunning, "lost": stateRunning,
 }
 
 // stateOf returns a task's state. The job is of use only while a has no end.

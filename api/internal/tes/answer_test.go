@@ -109,3 +109,10 @@ func TestExitCodeIsThere(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// TestUnnotedEndIsRunning: the job is kept no more, and the end of its task is not noted yet.
+func TestUnnotedEndIsRunning(t *testing.T) {
+	if got := stateOf(&node.Attached{}, &node.Job{}); got != stateRunning {
+		t.Error(got)
+	}
+}

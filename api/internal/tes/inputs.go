@@ -50,10 +50,10 @@ func (t *Tasks) storeOne(ctx context.Context, from *placed, kind, user string, i
 	case from.URL != "":
 		in["url"] = from.URL
 		return nil
-	case from.Root == "" && len(from.Content) <= maxInline:
+	case from.Root.Name == "" && len(from.Content) <= maxInline:
 		in["content"] = from.Content
 		return nil
-	case from.Root == "":
+	case from.Root.Name == "":
 		return t.put(ctx, user, strings.NewReader(from.Content), "sha256", in)
 	case kind == typeDirectory:
 		return t.putTree(ctx, user, from, in)

@@ -26,7 +26,7 @@ func (t *Tasks) info(w http.ResponseWriter, r *http.Request, _ func(string) stri
 	at := scheme + "://" + r.Host
 	storage := []string{}
 	for _, root := range t.Roots.Of(userOf(r.Context())) {
-		storage = append(storage, "file://"+root)
+		storage = append(storage, "file://"+root.Name)
 	}
 	return rest.WriteJSON(w, http.StatusOK, tesServiceInfo{
 		ID: "cloudshare." + t.Broker.Site() + ".tes", Name: "CloudShare, site " + t.Broker.Site(),
@@ -54,6 +54,7 @@ func (t *Tasks) create(w http.ResponseWriter, r *http.Request, _ func(string) st
 		return err
 	}
 	t.Took()
+	w.Header().Set("Location", Root+"/tasks/"+id.String())
 	return rest.WriteJSON(w, http.StatusOK, tesCreated{ID: id.String()})
 }
 

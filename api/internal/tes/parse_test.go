@@ -15,7 +15,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // roots are those of the tests.
-var roots = exports.Roots{"alice": {"/data/alice"}, "*": {"/scratch"}}
+var roots = exports.Roots{
+	"alice": {{Name: "/data/alice", Folder: "/data/alice"}, {Name: "/scratch", Folder: "/scratch"}},
+	"bob":   {{Name: "/scratch", Folder: "/scratch"}},
+	"*":     {{Name: "/shared", Folder: "/shared", ReadOnly: true}},
+}
 
 // specOf makes a job of a task whose inputs are contents, URLs, or files of which nobody looks whether they are there.
 func specOf(body, user string) (*plan, jobspec.Spec, error) {
@@ -106,6 +110,7 @@ func TestRefusals(t *testing.T) {
 		{output(`"path":"/a","url":"https://h/k"`), "outputs.0.url", "outputs are written by file://"},
 		{output(`"path":"/a","url":"/etc/cron.d/x"`), "outputs.0.url", "tes.roots"},
 		{output(`"path":"/a","url":"/scratch"`), "outputs.0.url", "name the file"},
+		{output(`"path":"/a","url":"/shared/a"`), "outputs.0.url", "for reading only"},
 		{output(`"path":"/a/*","url":"/scratch"`), "outputs.0.path_prefix", "is missing"},
 		{output(`"path":"/a/*","path_prefix":"/b","url":"/scratch"`), "outputs.0.path_prefix", "begins with"},
 		{output(`"path":"/a/[","path_prefix":"/a","url":"/scratch"`), "outputs.0.path", "bracket"},

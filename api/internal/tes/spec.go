@@ -20,10 +20,11 @@ import (
 
 // placed is where an input of a task comes from.
 type placed struct {
-	// Exactly one of the next three says it; Root "" and URL "": it is the content.
-	Root, Rel string
-	URL       string
-	Content   string
+	// Exactly one of the next three says it; no root and URL "": it is the content.
+	Root    exports.Root
+	Rel     string
+	URL     string
+	Content string
 }
 
 // plan is a task on its way to be a job: what is left to do is to bring its inputs into the store.
@@ -78,18 +79,18 @@ func (p *plan) placeInputs(user string, roots exports.Roots) error {
 }
 
 // local returns the place of a URL of this site's files, or of a plain path.
-func local(text, user string, roots exports.Roots) (root, rel string, err error) {
+func local(text, user string, roots exports.Roots) (root exports.Root, rel string, err error) {
 	at := text
 	if !strings.HasPrefix(text, "/") {
 		u, err := url.Parse(text)
 		switch {
 		case err != nil:
-			return "", "", fmt.Errorf("%.100q is no URL", text)
+			return root, "", fmt.Errorf("%.100q is no URL", text)
 		case u.Scheme != "file":
-			return "", "", fmt.Errorf("%.100q: scheme %.20q is not known here: inputs are read by https://, s3:// and file://, "+
+			return root, "", fmt.Errorf("%.100q: scheme %.20q is not known here: inputs are read by https://, s3:// and file://, "+
 				"outputs are written by file://", text, u.Scheme)
 		case u.Host != "" && u.Host != "localhost", u.RawQuery != "", u.Fragment != "", u.Opaque != "", u.User != nil:
-			return "", "", fmt.Errorf("%.100q: write file:///PATH, without host, query and fragment", text)
+			return root, "", fmt.Errorf("%.100q: write file:///PATH, without host, query and fragment", text)
 		}
 		at = u.Path
 	}
@@ -107,8 +108,15 @@ func (p *plan) placeOutputs(user string, roots exports.Roots) error {
 		if err != nil {
 			return bad(fmt.Sprintf("outputs.%d.url", i), "%s", err.Error())
 		}
+		if root.ReadOnly {
+			return bad(fmt.Sprintf("outputs.%d.url", i), "%.100q: the site's operator has opened %.100q for reading only "+
+				"(tes.roots): write to a folder of your own", o.URL, root.Name)
+		}
 		out := outputOf(o)
-		x := node.Export{From: out.Folder(i), Many: out.Many(), Root: root, To: rel, Tag: i}
+		x := node.Export{From: out.Folder(i), Many: out.Many(), Root: root.Name, To: rel, Tag: i, Tree: out.Tree}
+		if out.Prefix != "" {
+			x.Match = strings.TrimPrefix(strings.TrimPrefix(out.Path, out.Prefix), "/")
+		}
 		if !x.Many {
 			if rel == "." {
 				return bad(fmt.Sprintf("outputs.%d.url", i), "%.100q is a folder: name the file", o.URL)

@@ -98,6 +98,9 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v, want %s", x, want)
 		}
 	}
+	if p.exports[2].Match != "[^a]*" || !p.exports[1].Tree {
+		t.Errorf("%+v", p.exports)
+	}
 	if a, err := p.attached(); err != nil || a.Record != jobspec.StepsRecordAt {
 		t.Errorf("%v %+v", err, a)
 	}

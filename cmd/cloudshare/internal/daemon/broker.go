@@ -151,9 +151,13 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
+	roots, err := cfg.TESRoots()
+	if err != nil {
+		return err
+	}
 	p.broker, err = broker.New(broker.Config{
-		AskKeys: ask,
-		Files:   p.files, Transfers: p.transfers, Data: cfg.DataTerms(), Notify: told,
+		AskKeys: ask, Roots: roots,
+		Files: p.files, Transfers: p.transfers, Data: cfg.DataTerms(), Notify: told,
 		UserLimits: limits, UserHalfLife: cfg.UserHalfLife,
 		Site: cfg.Site, Node: key.Public().Node(), Version: p.version,
 		Exposure: exposure, KillGrace: cfg.Timing().Grace,

@@ -296,3 +296,35 @@ func TestGatesNeedAllBrokers(t *testing.T) {
 	}
 	a.add(gatedJob(`"count":3`))
 }
+
+// TestHeldTasksBlockNobody: a job waits for another, a third for the second's tasks: these are held in the federation at
+// once, many more of them than the window holds. The second is published when the first has ended, though its user's
+// window were full with what waits for it; so are other users' jobs.
+func TestHeldTasksBlockNobody(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.ticks(1)
+	first := a.submitOne("alice", gatedJob(`"count":1`)).ID
+	second := a.submitOne("alice", gatedJob(fmt.Sprintf(`"count":100,"after":[{"job":%q}]`, first))).ID
+	third := a.submitOne("alice", gatedJob(fmt.Sprintf(`"count":100,"after":[{"job":%q,"when":"each"}]`, second))).ID
+	for _, user := range []string{"bob", "carol", "dave", "erin"} {
+		if err := a.setHold(a.submitOne(user, gatedJob(`"count":100,"parallel":1`)).ID, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle()
+	if c := r.job(third.String()).Counts; c[fsm.Held] != 100 {
+		t.Fatalf("the third job: %v", c)
+	}
+	a.endTask(first, 0, 0)
+	a.ticks(20)
+	r.settle()
+	if v, known := r.state.Job(second); !known {
+		t.Fatalf("the second job is not published: %+v", a.core.quotas.TurnOf("alice"))
+	} else if v.Counts[fsm.Queued]+v.Counts[fsm.Assigned]+v.Counts[fsm.Running] != 100 {
+		t.Errorf("the second job: %v", v.Counts)
+	}
+	if a.submitOne("frank", sleepJob); a.core.quotas.Holds("frank") {
+		t.Error("tasks that others hold keep frank from publishing")
+	}
+}

@@ -214,6 +214,39 @@ func TestArraysLeaveRoom(t *testing.T) {
 	}
 }
 
+// TestHeldTasksFillNoWindow: tasks that are held in the federation take nothing of the window, whether they have never
+// been looked at, are held again, or nobody knows their job any more; what is released does.
+func TestHeldTasksFillNoWindow(t *testing.T) {
+	b := NewBook()
+	b.SetWindow(16_000)
+	for i, user := range []string{"a", "b", "c", "d", "e"} {
+		b.Accept(uint64(i+1), user, Claim{Tasks: 10_000, MilliCPU: 1000, Gated: true}, 0, 0)
+	}
+	if b.MustWait("a") || b.MustWait("f") || b.window.used != 0 {
+		t.Fatalf("held tasks fill the window: %d is used", b.window.used)
+	}
+	b.Hold("a", oneCore)
+	if next := b.Next(); next != "a" {
+		t.Fatalf("next is %q, want a", next)
+	}
+	b.Release(9, "a", oneCore, 0)
+	look := func(c fsm.Counts, known bool) {
+		b.Look(len(b.jobs), Moment{1, 1}, func(uint64) (fsm.Counts, bool) { return c, known })
+	}
+	look(fsm.Counts{fsm.Held: 100, fsm.Queued: 9900}, true)
+	if !b.MustWait("a") {
+		t.Error("released tasks leave room")
+	}
+	look(fsm.Counts{fsm.Held: 5000, fsm.TaskSucceeded: 5000}, true)
+	if b.MustWait("b") || b.users["b"].published() != 0 || b.users["b"].tasks != 5000 {
+		t.Errorf("held again, %d is published", b.users["b"].published())
+	}
+	look(fsm.Counts{fsm.TaskSucceeded: 10_000}, true)
+	if n := b.users["b"].gatedCPU; n != 0 || b.window.used != 0 || len(b.jobs) != 0 {
+		t.Errorf("after the end %d is held, %d used", n, b.window.used)
+	}
+}
+
 // TestNiceGrowsWithUse: who has used more in relation to its shares is nicer, in steps of about a twentieth; who uses
 // alone is not told so each time.
 func TestNiceGrowsWithUse(t *testing.T) {

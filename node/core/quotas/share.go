@@ -206,8 +206,11 @@ func (b *Book) niceNow(u *user) uint32 {
 	return uint32(n-1)*16 + uint32(seconds<<(64-n)>>59&15) + 1
 }
 
-// setQueued notes how many of a job's tasks wait in the queue.
+// setQueued notes how many of a job's tasks wait in the queue. One of which none did may have a nice value of long ago.
 func (b *Book) setQueued(j *job, n uint64) {
+	if j.queued == 0 && n > 0 && j.nice != j.user.nice {
+		b.window.uneven = true
+	}
 	j.user.queued += n - j.queued
 	j.queued = n
 }

@@ -274,6 +274,27 @@ func TestNiceGrowsWithUse(t *testing.T) {
 	}
 }
 
+// TestStaleNiceIsMended: a job of held tasks has the nice value of long ago, when its user had used nothing, while a
+// later one of the same user has that of now: once tasks of the former wait, it gets that, too, though the users' order
+// is right.
+func TestStaleNiceIsMended(t *testing.T) {
+	b := NewBook()
+	b.Accept(1, "alice", Claim{Tasks: 10, MilliCPU: 1000, Gated: true}, b.NiceOf("alice"), 0)
+	b.Look(1, Moment{1, 1}, func(uint64) (fsm.Counts, bool) { return fsm.Counts{fsm.Held: 10}, true })
+	b.Renice(10, anyJob)
+	b.user("alice").use.milliSeconds = 1000_000
+	nice := b.NiceOf("alice")
+	b.Accept(2, "alice", oneCore, nice, 1)
+	b.Accept(3, "bob", oneCore, b.NiceOf("bob"), 1)
+	if got := b.Renice(10, anyJob); got != nil {
+		t.Fatalf("what is held is told %v", got)
+	}
+	b.Look(3, Moment{1, 1}, func(uint64) (fsm.Counts, bool) { return fsm.Counts{fsm.Queued: 10}, true })
+	if got := fmt.Sprint(b.Renice(10, anyJob)); nice == 0 || got != fmt.Sprintf("[{1 %d}]", nice) {
+		t.Errorf("told %s, want nice %d", got, nice)
+	}
+}
+
 // BenchmarkPublishAmongAMillion is what the decision costs whose held job is published next, and what follows from it,
 // with a million held jobs of a thousand users.
 func BenchmarkPublishAmongAMillion(b *testing.B) {

@@ -27,12 +27,12 @@ type share struct {
 	// gatedCPU thousandths of cores are needed by tasks that are held in the federation, as they were looked at: they
 	// may wait for a job that is not published yet.
 	gatedCPU uint64
-	queued  uint64 // tasks of its other jobs, as they were looked at
-	nice    uint32 // of the job that was published last
-	counted uint64 // of what it has open, in the window
-	key     uint64 // its place in the queue
-	in      standing
-	at      int // in the queue of its standing, −1 = it is not there
+	queued   uint64 // tasks of its other jobs, as they were looked at
+	nice     uint32 // of the job that was published last
+	counted  uint64 // of what it has open, in the window
+	key      uint64 // its place in the queue
+	in       standing
+	at       int // in the queue of its standing, −1 = it is not there
 }
 
 // window bounds what users' jobs that are published may need.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
@@ -18,9 +19,6 @@ type waitRow struct {
 	Wish        string // how it is to end
 }
 
-// Held reports whether the job waits for others.
-func (v *jobView) Held() bool { return v.Counts[node.Held] > 0 }
-
 // dependencies shows what a job waits for, also when it has begun since, and what waits for it. What cannot be had is
 // left out: the page shows the job all the same.
 func (p *Pages) dependencies(ctx context.Context, job *node.Job, v *jobView) {
@@ -31,6 +29,7 @@ func (p *Pages) dependencies(ctx context.Context, job *node.Job, v *jobView) {
 	if err != nil {
 		d = node.Dependencies{}
 	}
+	v.Waits = slices.ContainsFunc(d.On, func(on node.Dependency) bool { return on.State == "" })
 	seen := map[command.JobID]string{}
 	for _, on := range d.On {
 		seen[on.Job] = on.State

@@ -28,5 +28,9 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 	wants(t, "/jobs", get(t, h, "/jobs"), "waits for site-002.76 to succeed")
 	wants(t, "held", get(t, h, "/jobs/site-002.77"), "Waits for", `href="/jobs/site-002.76"`, "must succeed", "split",
 		`href="/jobs/site-002.5"`, ">failed<", "must end", "!Awaited by", "3 held")
+	between := b.Some(78, "parallel", "running", map[string]uint32{"running": 1, node.Held: 3})
+	between.Spec.After = []jobspec.Dependency{{Job: id(5), When: jobspec.WhenAny}}
+	b.Submit(between)
+	wants(t, "held between its tasks", get(t, h, "/jobs/site-002.78"), "Waited for", "!Waits for", "3 held")
 	wants(t, "first", get(t, h, "/jobs/site-002.76"), "Awaited by", `href="/jobs/site-002.77"`, "merge", "3 more wait", "!Waits for")
 }

@@ -27,6 +27,8 @@ type jobView struct {
 	HasWhy  bool
 	Failed  []failedTask // the first ones that failed or were lost
 	MoreBad uint32       // that failed or were lost beside them
+	// Waits: the job waits for others, as a whole or task by task.
+	Waits bool
 	// WaitsOn is what it waits for, or has named, Awaited what waits for it, and MoreAwaited how many beside them.
 	WaitsOn     []waitRow
 	Awaited     []waitRow

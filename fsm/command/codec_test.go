@@ -959,3 +959,26 @@ func greatRelease() *Release {
 	}
 	return b
 }
+
+// TestReleasesAreBoundedWhileRead: all runs of a command are counted while it is decoded, so that a long one does not
+// take the memory of many full lists before it is refused.
+func TestReleasesAreBoundedWhileRead(t *testing.T) {
+	b := &Release{}
+	for num := range uint64(3) {
+		g := JobGates{Num: num + 1}
+		for i := range uint32(MaxReports / 2) {
+			g.Runs = append(g.Runs, GateRun{From: i, To: i + 1})
+		}
+		b.Jobs = append(b.Jobs, g)
+	}
+	read := func(n int) error {
+		_, _, err := Decode(Append(nil, Command{ID: specimenID, Body: &Release{Jobs: b.Jobs[:n]}}))
+		return err
+	}
+	if err := read(2); err != nil {
+		t.Error(err)
+	}
+	if err := read(3); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "runs 5000 is more than 0") {
+		t.Error(err)
+	}
+}

@@ -224,7 +224,11 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		b.Reason = r.string("reason", MaxDetail)
 		c.Body = b
 	case uint64(KindRelease):
-		c.Body = &Release{Jobs: list(r, "jobs", MaxJobsPerSubmit, minGates, (*reader).gates)}
+		left := MaxReports // of all jobs
+		c.Body = &Release{Jobs: list(r, "jobs", MaxJobsPerSubmit, minGates, func(r *reader, g *JobGates) {
+			r.gates(g, left)
+			left -= len(g.Runs)
+		})}
 	case uint64(KindPrioritize):
 		c.Body = &Prioritize{Jobs: list(r, "jobs", MaxReports, minNice, (*reader).priority)}
 	case uint64(KindRaise):

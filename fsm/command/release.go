@@ -129,9 +129,10 @@ func appendRelease(dst []byte, b *Release) []byte {
 	return dst
 }
 
-func (r *reader) gates(g *JobGates) {
+// gates reads what is done to one job, in at most so many runs.
+func (r *reader) gates(g *JobGates, most int) {
 	g.Num = r.number()
-	g.Runs = list(r, "runs", MaxReports, minGateRun, func(r *reader, v *GateRun) {
+	g.Runs = list(r, "runs", most, minGateRun, func(r *reader, v *GateRun) {
 		v.From, v.To, v.Attempt = r.uint32("from"), r.uint32("to"), r.uint32("attempt")
 		v.Do = GateAction(r.uint("action", uint64(GateCancel)))
 		v.Reason = r.string("reason", MaxDetail)

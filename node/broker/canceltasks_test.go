@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -113,5 +114,24 @@ func TestRerunKeepsIndices(t *testing.T) {
 	}
 	if _, err = a.Rerun(context.Background(), command.JobID{Site: "site-1", Num: 99}, bad); !errors.Is(err, node.ErrNotFound) {
 		t.Errorf("no job: %v", err)
+	}
+}
+
+// TestRerunOfHeldTasksWaitsForNothing: a job has waited for another, and now holds tasks since only one may run at a
+// time: the new job does not wait for what has ended.
+func TestRerunOfHeldTasksWaitsForNothing(t *testing.T) {
+	a := startSites(t, 3)[0]
+	a.await(t, func(s *fsm.State) bool { return s.Version() >= command.GatesVersion })
+	first := a.accept(t, `{"command":["x"]}`).ID
+	run := <-a.handler.started
+	job := a.accept(t, fmt.Sprintf(`{"command":["x"],"count":3,"parallel":1,"after":[{"job":%q}]}`, first)).ID
+	all := node.TaskQuery{Only: tasksOf(t, job, "0-2").Tasks}
+	if spec, err := a.Rerun(t.Context(), job, all); err != nil || len(spec.After) != 1 {
+		t.Errorf("while it waits: after %v, %v", spec.After, err)
+	}
+	a.handler.end(run, executor.Result{})
+	a.await(t, func(s *fsm.State) bool { j, _ := s.Job(job); return j.Counts[fsm.Held] == 2 })
+	if spec, err := a.Rerun(t.Context(), job, all); err != nil || len(spec.After) != 0 || spec.Count != 3 {
+		t.Errorf("once it has begun: after %v, %v", spec.After, err)
 	}
 }

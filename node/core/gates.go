@@ -110,9 +110,11 @@ func (c *Core) checkEach(count uint32, id command.JobID, s StateReader) (why str
 func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 	id := command.JobID{Site: c.site, Num: ev.Num}
 	known, ended := c.own.Standing(ev.Num)
+	js, _ := c.own.Spec(ev.Num)
+	gated := js.Gated
 	if !known {
 		v, inState := s.Job(id)
-		known, ended = inState, v.State.Ended()
+		known, ended, gated = inState, v.State.Ended(), v.Spec.Gated
 	}
 	var err error
 	switch {
@@ -120,6 +122,9 @@ func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 		err = fmt.Errorf("job %s: %w", id, node.ErrNotFound)
 	case ended:
 		err = fmt.Errorf("job %s: %w", id, node.ErrEnded)
+	case gated && c.gates.Find(ev.Num) == nil: // a registration has the book find it
+		err = fmt.Errorf("job %s: %w: this broker is not registered with the federation since its start: try again when it is",
+			id, node.ErrNotReady)
 	default:
 		err = c.gates.SetHold(ev.Num, ev.Hold, fx)
 	}

@@ -296,3 +296,135 @@ func TestGatesNeedAllBrokers(t *testing.T) {
 	}
 	a.add(gatedJob(`"count":3`))
 }
+
+// TestHeldTasksBlockNobody: a job waits for another, a third for the second's tasks: these are held in the federation
+// at once, many more of them than the window holds. The second is published when the first has ended, though its user's
+// window were full with what waits for it; so are other users' jobs.
+func TestHeldTasksBlockNobody(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.ticks(1)
+	first := a.submitOne("alice", gatedJob(`"count":1`)).ID
+	second := a.submitOne("alice", gatedJob(fmt.Sprintf(`"count":100,"after":[{"job":%q}]`, first))).ID
+	third := a.submitOne("alice", gatedJob(fmt.Sprintf(`"count":100,"after":[{"job":%q,"when":"each"}]`, second))).ID
+	for _, user := range []string{"bob", "carol", "dave", "erin"} {
+		if err := a.setHold(a.submitOne(user, gatedJob(`"count":100,"parallel":1`)).ID, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle()
+	if c := r.job(third.String()).Counts; c[fsm.Held] != 100 {
+		t.Fatalf("the third job: %v", c)
+	}
+	a.endTask(first, 0, 0)
+	a.ticks(20)
+	r.settle()
+	if v, known := r.state.Job(second); !known {
+		t.Fatalf("the second job is not published: %+v", a.core.quotas.TurnOf("alice"))
+	} else if v.Counts[fsm.Queued]+v.Counts[fsm.Assigned]+v.Counts[fsm.Running] != 100 {
+		t.Errorf("the second job: %v", v.Counts)
+	}
+	if a.submitOne("frank", sleepJob); a.core.quotas.Holds("frank") {
+		t.Error("tasks that others hold keep frank from publishing")
+	}
+}
+
+// TestCancelledBeforeItIsPublished: a gated job that waits for another is cancelled, by hand or in vain, and forgotten.
+func TestCancelledBeforeItIsPublished(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	first := a.add(gatedJob(`"count":1`)).ID
+	waits := fmt.Sprintf(`"count":3,"parallel":1,"after":[{"job":%q}]`, first)
+	job := a.submitOne("", gatedJob(waits)).ID
+	a.submitOne("", gatedJob(waits))
+	if n := a.core.gates.Len(); n != 2 {
+		t.Fatalf("%d jobs are known, want 2", n)
+	}
+	a.turn(CancelEvent{Num: job.Num, Reply: func(error) {}})
+	a.ticks(2)
+	if n := a.core.gates.Len(); n != 1 {
+		t.Errorf("%d jobs are known after a cancellation, want 1", n)
+	}
+	a.endTask(first, 0, 1)
+	a.ticks(2)
+	if n := a.core.gates.Len(); n != 0 {
+		t.Errorf("%d jobs are known after the other waited in vain", n)
+	}
+}
+
+// TestManyAreHeldAtOnce: tasks that were released one by one are all held by a few entries.
+func TestManyAreHeldAtOnce(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 100)
+	a := r.sites[0]
+	first := a.add(gatedJob(`"count":100`)).ID
+	job := a.add(fmt.Sprintf(`{"command":["x"],"count":100,"resources":{"cpu":101},"after":[{"job":%q,"when":"each"}]}`,
+		first)).ID
+	for i := range uint32(100) {
+		a.endTask(first, i*37%100, 0)
+	}
+	if c := r.job(job.String()).Counts; c[fsm.Queued] != 100 {
+		t.Fatalf("%v", c)
+	}
+	before := r.state.Index()
+	if err := a.setHold(job, true); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	if c := r.job(job.String()).Counts; c[fsm.Held] != 100 || r.state.Index()-before > 3 {
+		t.Errorf("after %d entries %v", r.state.Index()-before, c)
+	}
+}
+
+// TestHoldBeforeRegistration: a broker that has not registered yet says so, not that the job could never be held.
+func TestHoldBeforeRegistration(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	job := a.add(gatedJob(`"count":3,"parallel":1`)).ID
+	held, lost := a.reopen()
+	a.core.gates = a.core.newGates() // its publication is in the journal no more
+	if err := a.setHold(job, true); !errors.Is(err, node.ErrNotReady) || errors.Is(err, node.ErrUngated) {
+		t.Error(err)
+	}
+	a.register(held, lost)
+	if err := a.setHold(job, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnreadableRulesReleaseNothing: while the rules of a job cannot be read, nothing of it begins, which is explained,
+// and it can be cancelled; once they can, it goes on.
+func TestUnreadableRulesReleaseNothing(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 2)
+	a := r.sites[0]
+	job := a.add(gatedJob(`"count":5,"parallel":1`)).ID
+	unreadable := func() {
+		held, lost := a.reopen()
+		a.core.gates = a.core.newGates()
+		a.core.gates.Read = func(*command.JobSpec) (spec jobspec.Spec, err error) { return spec, errors.New("no key") }
+		a.register(held, lost)
+		a.lease(time.Hour)
+		r.settle()
+	}
+	unreadable()
+	a.endTask(job, 0, 0)
+	a.ticks(5)
+	r.settle()
+	a.wantTasks(job)
+	want := "tasks held: 4 since this broker cannot read when they may begin (no key): start the version that took the job, " +
+		"or cancel it"
+	if got := a.core.Gates(job.Num); got != want {
+		t.Error(got)
+	}
+	a.boot()
+	r.settle()
+	a.wantTasks(job, 1)
+	unreadable()
+	a.turn(CancelEvent{Num: job.Num, Reply: func(error) {}})
+	r.settle()
+	a.endTask(job, 1, 143)
+	a.ticks(5)
+	r.settle()
+	if v := r.job(job.String()); v.Counts[fsm.TaskCancelled] != 4 || a.core.gates.Len() != 0 {
+		t.Errorf("%v, %d jobs are known", v.Counts, a.core.gates.Len())
+	}
+}

@@ -42,7 +42,9 @@ func (c *Core) Users() []node.UserUse { return c.quotas.List(c.now.Wall.UnixMill
 
 // claimOf returns what a job takes of its user's quotas.
 func claimOf(js *command.JobSpec) quotas.Claim {
-	return quotas.Claim{Tasks: uint64(js.Count), MilliCPU: uint64(max(js.Need.MilliCPU, 0)), Bytes: js.Bytes()}
+	return quotas.Claim{
+		Tasks: uint64(js.Count), MilliCPU: uint64(max(js.Need.MilliCPU, 0)), Bytes: js.Bytes(), Gated: js.Gated,
+	}
 }
 
 // countOpenJobs counts the users' jobs again, wherever they are: what was counted since the start of the broker may not
@@ -97,6 +99,9 @@ func (c *Core) lookAtUsers(n int, s StateReader) {
 			return h.Counts(), true
 		}
 		if p := c.pubs.Find(num); p != nil {
+			if p.Spec.Gated {
+				return fsm.Counts{fsm.Held: p.Spec.Count}, true
+			}
 			return fsm.Counts{fsm.Queued: p.Spec.Count}, true
 		}
 		return s.TaskCounts(command.JobID{Site: c.site, Num: num})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -26,7 +27,11 @@ func (rd *Reader) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery)
 	}
 	spec := job.Spec
 	spec.Indices = jobspec.Indices{}
-	if job.Counts[node.Held] == 0 { // what it waited for has ended
+	waits := false
+	if err = rd.query(ctx, func(c *core.Core) { waits = c.Own().Waits(id.Num) }); err != nil {
+		return jobspec.Spec{}, err
+	}
+	if !waits { // what it waited for has ended
 		spec.After = nil
 	}
 	spec.After = slices.DeleteFunc(slices.Clone(spec.After), func(d jobspec.Dependency) bool {

@@ -47,11 +47,8 @@ func (rd *Reader) Why(ctx context.Context, id command.JobID) (node.Why, error) {
 func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh node.Freshness) (w node.Why, ok bool) {
 	var v fsm.WhyView
 	var h explain.SiteReports
-	held := uint32(0)
 	rd.replica.View(func(s *fsm.State) {
 		v, ok = s.Why(id)
-		counts, _ := s.TaskCounts(id)
-		held = counts[fsm.Held]
 		h = rd.collectReports(s, &v)
 	})
 	if !ok {
@@ -62,14 +59,12 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 		switch w.Summary = "none of its tasks waits: " + w.State; {
 		case v.State == fsm.Withdrawn:
 			w.Summary = fmt.Sprintf("its tasks wait for its owner %s, which is away", id.Site)
-		case held > 0:
-			w.Summary = rd.heldWords(ctx, id, held)
+		case v.Held > 0:
+			w.Summary = heldSummary(rd.heldWords(ctx, id, v.Held), &v)
 			w.Estimate.Unknown = "its tasks are held"
 			return w, true
 		case v.Delivering > 0:
 			w.Summary += "; " + v.DeliveringWhy
-		case v.Held > 0:
-			w.Summary = fmt.Sprintf("%s held: its owner %s has not let them go", explain.Plural(uint64(v.Held), "task"), id.Site)
 		default:
 			if why := rd.progress.resultWhy(id); why != "" {
 				w.Summary += "; " + why
@@ -85,10 +80,18 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 	h.Own = rd.ownTrouble(ctx)
 	w.Estimate = rd.estimates.Estimate(&v)
 	explain.Fill(&w, &v, &h, fresh)
-	if held > 0 {
-		w.Summary += "; " + rd.heldWords(ctx, id, held)
+	if v.Held > 0 {
+		w.Summary += "; " + rd.heldWords(ctx, id, v.Held)
 	}
 	return w, true
+}
+
+// heldSummary explains a job of which tasks are held and none waits. The outputs of others may be on their way.
+func heldSummary(held string, v *fsm.WhyView) string {
+	if v.Delivering > 0 {
+		held += "; " + v.DeliveringWhy
+	}
+	return held
 }
 
 // heldWords says why tasks of a job are held: its owner's broker knows.

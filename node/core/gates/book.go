@@ -19,12 +19,19 @@ type Job struct {
 	num   uint64
 	count uint32
 	rules Rules
+	// unreadable is why its rules are not known, "" = they are. Then nothing of it is released: another version of the
+	// broker may be able to read them.
+	unreadable string
 	// Hold: a user holds it. Invariant: the journal has it.
 	Hold bool
 	// counts of its tasks when it was looked at last.
 	counts fsm.Counts
 	// nextMs is when it is looked at again, in the state's time; 0 = when its counts have changed.
 	nextMs int64
+	// pieces is how many runs and single tasks the last look has passed over, and restUntil when the next one may be,
+	// by Now.Boot.
+	pieces    int
+	restUntil int64
 	// dirty: it is in Book.dirty.
 	dirty bool
 	// at is its place in Book.watched.
@@ -105,12 +112,12 @@ func (b *Book) Add(js *command.JobSpec) {
 		return
 	}
 	spec, err := b.Read(js)
-	if err != nil { // this site has sealed it; what it cannot read has no rules but those that the state knows
-		spec = jobspec.DefaultSpec()
-	}
 	j := &Job{
 		num: js.Num, count: js.Count, rules: RulesOf(command.JobID{Site: b.Name, Num: js.Num}, &spec),
 		at: len(b.watched), Hold: b.held[js.Num],
+	}
+	if err != nil {
+		j.unreadable = err.Error()
 	}
 	delete(b.held, js.Num)
 	b.jobs[js.Num] = j
@@ -187,6 +194,7 @@ func (b *Book) SetHold(num uint64, hold bool, fx *turn.Effects) error {
 		e.Reason = byHand
 	}
 	b.told = append(b.told, e)
+	j.restUntil = 0
 	b.mark(j)
 	return nil
 }
@@ -221,7 +229,7 @@ func (b *Book) Recover(j record.Reader) error {
 		if len(k) != 8 {
 			return fmt.Errorf("ends of job %x: malformed", k)
 		}
-		e, err := decodeTarget(v)
+		e, err := DecodeElements(v)
 		if err != nil {
 			return fmt.Errorf("ends of job %d: %w", record.DecodeNumber(k), err)
 		}

@@ -24,7 +24,7 @@ const (
 // whose tasks all are pending. It holds runs, not tasks.
 type Elements struct {
 	runs []element
-	// Unknown: the job is no longer kept, and how its tasks ended was not seen.
+	// Unknown: the job is no longer kept. How those of its tasks ended that are pending here was not seen.
 	Unknown bool
 }
 
@@ -53,14 +53,27 @@ func (e *Elements) Add(count uint32, standing Standing) {
 
 // At returns how the task at a position stands, and up to which position the following ones stand alike.
 func (e *Elements) At(position uint32) (standing Standing, until uint32) {
-	if e.Unknown {
-		return Never, command.MaxCount
+	if standing, until = e.seen(position); e.Unknown && standing == Pending {
+		standing = Never
 	}
+	return standing, until
+}
+
+// seen is At by what was seen.
+func (e *Elements) seen(position uint32) (standing Standing, until uint32) {
 	i := sort.Search(len(e.runs), func(i int) bool { return e.runs[i].until > position })
 	if i == len(e.runs) {
 		return Pending, command.MaxCount
 	}
 	return e.runs[i].standing, e.runs[i].until
+}
+
+// Forget notes that the job is no longer kept: what is pending counts as ended otherwise.
+func (e *Elements) Forget() {
+	if n := len(e.runs); n == 0 || e.runs[n-1].standing != Pending {
+		e.Add(1, Pending) // so that the record tells it, too
+	}
+	e.Unknown = true
 }
 
 // Over reports whether none of them is pending: nothing changes any more.
@@ -85,9 +98,9 @@ func (e *Elements) failed() bool {
 	return slices.ContainsFunc(e.runs, func(r element) bool { return r.standing == Never })
 }
 
-// Why says why a task is cancelled that waits for one of them.
-func (e *Elements) Why(id command.JobID) string {
-	if e.Unknown {
+// Why says why a task is cancelled that waits for the one at a position.
+func (e *Elements) Why(id command.JobID, position uint32) string {
+	if standing, _ := e.seen(position); standing == Pending {
 		return fmt.Sprintf("waited for job %s task by task, which is no longer kept, and how it ended is not known", id)
 	}
 	return fmt.Sprintf("waited for the task at its place of job %s, which did not succeed", id)
@@ -104,8 +117,9 @@ func (e *Elements) Encode() []byte {
 	return b
 }
 
-// DecodeElements reads such a record.
+// DecodeElements reads such a record. Pending ones are of a job that was forgotten before their end was seen.
 func DecodeElements(b []byte) (e Elements, err error) {
+	e.Unknown = len(b) == 0
 	for len(b) > 0 {
 		v, n := binary.Uvarint(b)
 		count, standing := v>>2, Standing(v&3)
@@ -113,6 +127,7 @@ func DecodeElements(b []byte) (e Elements, err error) {
 			return e, errors.New("malformed record of how a job's tasks ended")
 		}
 		e.Add(uint32(count), standing)
+		e.Unknown = e.Unknown || standing == Pending
 		b = b[n:]
 	}
 	return e, nil

@@ -21,6 +21,9 @@ const (
 	spansPerTurn = 5000
 	// piecesPerPage are read of a job's held tasks at a time.
 	piecesPerPage = 5000
+	// piecesPerMs: a job is not looked at again before a millisecond has passed for so many pieces of what it holds, so
+	// that looks take a small part of the core's time however much is held.
+	piecesPerMs = 100
 	// pauseMs is after how long a job is looked at again of which the state has refused what was decided.
 	pauseMs = 1000
 	// forgetAfter is for how long nobody may know a job, in nanoseconds, before it counts as forgotten.
@@ -81,7 +84,8 @@ func (b *Book) markReturned(s turn.StateReader) {
 	b.returned = change
 }
 
-// watch looks in turns for jobs whose counts have changed, and at what tasks wait for.
+// watch looks in turns for jobs whose counts have changed or that nobody has any more, since they were cancelled or
+// refused before the state knew them, and at what tasks wait for.
 func (b *Book) watch(s turn.StateReader, fx *turn.Effects) {
 	for range min(watchPerTurn, len(b.watched)) {
 		if b.next >= len(b.watched) {
@@ -89,8 +93,8 @@ func (b *Book) watch(s turn.StateReader, fx *turn.Effects) {
 		}
 		j := b.watched[b.next]
 		b.next++
-		counts, _ := s.TaskCounts(command.JobID{Site: b.Name, Num: j.num})
-		if counts != j.counts {
+		counts, known := s.TaskCounts(command.JobID{Site: b.Name, Num: j.num})
+		if counts != j.counts || !known && !b.Pending(j.num) {
 			b.mark(j)
 		}
 		for _, id := range j.rules.Each {
@@ -114,7 +118,7 @@ func (b *Book) refresh(t *target, s turn.StateReader, fx *turn.Effects) {
 	case !known && !b.isForgotten(t, s):
 		return
 	case !known:
-		t.Elements = Elements{Unknown: true}
+		t.Forget()
 	case counts == t.counts:
 		return
 	default:
@@ -122,7 +126,7 @@ func (b *Book) refresh(t *target, s turn.StateReader, fx *turn.Effects) {
 	}
 	if t.over = t.Unknown || counts.JobState().Ended(); t.over {
 		key := record.Number(t.num)
-		fx.Writes = append(fx.Writes, record.Put(record.BucketElements, key, encodeTarget(&t.Elements)))
+		fx.Writes = append(fx.Writes, record.Put(record.BucketElements, key, t.Encode()))
 	}
 	for _, num := range t.jobs {
 		b.mark(b.jobs[num])
@@ -159,20 +163,6 @@ func elementsIn(s turn.StateReader, id command.JobID) (e Elements) {
 	return e
 }
 
-func encodeTarget(e *Elements) []byte {
-	if e.Unknown {
-		return nil
-	}
-	return e.Encode()
-}
-
-func decodeTarget(v []byte) (Elements, error) {
-	if len(v) == 0 {
-		return Elements{Unknown: true}, nil
-	}
-	return DecodeElements(v)
-}
-
 // setNext has a job looked at at a moment, 0 = at none.
 func (b *Book) setNext(j *Job, ms int64) {
 	if j.nextMs = ms; ms > 0 {
@@ -199,6 +189,10 @@ func (b *Book) decide(now int64, s turn.StateReader, fx *turn.Effects) {
 		j.dirty = false
 		if b.jobs[j.num] != j {
 			continue // it has ended
+		}
+		if wait := j.restUntil - b.Now.Boot; wait > 0 {
+			b.setNext(j, now+(wait+999_999)/1e6)
+			continue
 		}
 		looks++
 		if runs := b.look(j, now, s, fx); len(runs) > 0 {
@@ -243,17 +237,26 @@ func (b *Book) look(j *Job, now int64, s turn.StateReader, fx *turn.Effects) []c
 		b.drop(j, fx)
 		return nil
 	}
-	j.counts, j.Waiting = counts, Waiting{}
+	j.counts, j.Waiting, j.pieces = counts, Waiting{}, 0
+	defer func() { j.restUntil = b.Now.Boot + int64(j.pieces/piecesPerMs)*1e6 }()
+	var d Decision
+	switch {
+	case j.unreadable != "":
+		j.Waiting.Unreadable = counts[fsm.Held]
+	case counts[fsm.Held] > 0:
+		d = b.decideOn(j, now, s, fx)
+	}
 	if j.Hold && counts[fsm.Queued] > 0 {
-		b.mark(j) // a part of them may be left
-		return []command.GateRun{{To: j.count, Attempt: command.AnyAttempt, Do: command.GateHold}}
+		return withHolds(runsOf(&d), holdsOf(j.count, queuedIn(s, id)))
 	}
-	if counts[fsm.Held] == 0 {
-		return nil
-	}
-	v := View{Held: heldIn(s, id), Hold: j.Hold, Open: j.count - counts[fsm.Held]}
+	return runsOf(&d)
+}
+
+// decideOn decides by the rules of a job what becomes of its held tasks.
+func (b *Book) decideOn(j *Job, now int64, s turn.StateReader, fx *turn.Effects) Decision {
+	v := View{Held: b.heldIn(j, s), Hold: j.Hold, Open: j.count - j.counts[fsm.Held]}
 	for state := fsm.TaskSucceeded; state <= fsm.TaskLost; state++ {
-		v.Open -= counts[state]
+		v.Open -= j.counts[state]
 	}
 	for _, e := range j.rules.Each {
 		t := b.targets[e.Num]
@@ -263,10 +266,7 @@ func (b *Book) look(j *Job, now int64, s turn.StateReader, fx *turn.Effects) []c
 	d := j.rules.Decide(v, now, spansPerJob)
 	j.Waiting = d.Waiting
 	b.setNext(j, d.NextMs)
-	if d.Empty() {
-		return nil
-	}
-	return runsOf(&d)
+	return d
 }
 
 // runsOf returns a decision's form in a command.
@@ -291,8 +291,9 @@ func runsOf(d *Decision) []command.GateRun {
 	return runs
 }
 
-// heldIn yields the tasks of a job that are held in the state, by position.
-func heldIn(s turn.StateReader, id command.JobID) iter.Seq[Run] {
+// heldIn yields the tasks of a job that are held in the state, by position, and counts what it costs.
+func (b *Book) heldIn(j *Job, s turn.StateReader) iter.Seq[Run] {
+	id := command.JobID{Site: b.Name, Num: j.num}
 	return func(yield func(Run) bool) {
 		for from := uint32(0); ; {
 			v, known := s.Gates(id, from, piecesPerPage)
@@ -311,6 +312,7 @@ func heldIn(s turn.StateReader, id command.JobID) iter.Seq[Run] {
 				})
 			}
 			slices.SortFunc(page, func(x, y Run) int { return cmp.Compare(x.First, y.First) })
+			j.pieces += len(page)
 			for _, r := range page {
 				if !yield(r) {
 					return

@@ -78,10 +78,12 @@ type End struct {
 // Waiting counts held tasks by why they are held.
 type Waiting struct {
 	ByHand, Backoff, Parallel, Each uint32
+	// Unreadable: the job's rules are not known.
+	Unreadable uint32
 }
 
 // All returns how many are held.
-func (w *Waiting) All() uint32 { return w.ByHand + w.Backoff + w.Parallel + w.Each }
+func (w *Waiting) All() uint32 { return w.ByHand + w.Backoff + w.Parallel + w.Each + w.Unreadable }
 
 // Decision says what is to be done now.
 type Decision struct {
@@ -94,9 +96,6 @@ type Decision struct {
 	// Waiting are the tasks that stay held.
 	Waiting Waiting
 }
-
-// Empty reports whether there is nothing to be done now.
-func (d *Decision) Empty() bool { return len(d.Release)+len(d.End) == 0 }
 
 // decider makes one decision.
 type decider struct {
@@ -200,7 +199,7 @@ func (x *decider) elements(s Span) (part Span, standing Standing, why string) {
 			s.Count = until - s.First
 		}
 		if st == Never && standing != Never {
-			why = x.v.Each[i].Why(x.Each[i])
+			why = x.v.Each[i].Why(x.Each[i], s.First)
 		}
 		standing = max(standing, st)
 	}

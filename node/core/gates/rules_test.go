@@ -222,6 +222,9 @@ func TestElementsAreKept(t *testing.T) {
 		for range rapid.IntRange(0, 6).Draw(t, "runs") {
 			e.Add(rapid.Uint32Range(1, 1000).Draw(t, "n"), Standing(rapid.IntRange(0, 2).Draw(t, "standing")))
 		}
+		if len(e.runs) == 0 || slices.ContainsFunc(e.runs, func(r element) bool { return r.standing == Pending }) {
+			e.Forget()
+		}
 		back, err := DecodeElements(e.Encode())
 		if err != nil || !reflect.DeepEqual(back, e) {
 			t.Fatalf("%+v, %v, want %+v", back, err, e)

@@ -25,6 +25,8 @@ func (b *Book) Why(num uint64) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, words))
 		}
 	}
+	say(w.Unreadable, fmt.Sprintf("since this broker cannot read when they may begin (%s): start the version that took "+
+		"the job, or cancel it", j.unreadable))
 	say(w.ByHand, byHand)
 	pause := "in the pause after a failure"
 	if left := j.nextMs - b.stateMs - (b.Now.Boot-b.stateBoot)/1e6; w.Backoff > 0 && left > 0 {

@@ -164,6 +164,9 @@ func (o *Jobs) heldTask(a *after.Job) func(position uint32) (fsm.TaskState, func
 	return func(uint32) (fsm.TaskState, func() node.Task) { return state, func() node.Task { return t } }
 }
 
+// Waits reports whether a job as a whole waits for others: it is not in the federation, nor at home.
+func (o *Jobs) Waits(num uint64) bool { return o.after.IsHeld(num) }
+
 // Dependencies returns what a job waits for, and the first most of those that wait for it. The latter may be known of a
 // job that the federation has.
 func (o *Jobs) Dependencies(num uint64, most int) (d node.Dependencies) {

@@ -19,6 +19,8 @@ type Claim struct {
 	Tasks    uint64 // not ended
 	MilliCPU uint64 // of one task
 	Bytes    uint64
+	// Gated: its tasks are held in the federation until they are released one by one.
+	Gated bool
 }
 
 // job is an open job of a user.
@@ -29,7 +31,7 @@ type job struct {
 	// looked is when it was looked at last, and missed since when nobody knows it, −1 = somebody does; both by the
 	// clock of Look.
 	looked, missed int64
-	queued         uint64 // tasks, when it was looked at last
+	queued, gated  uint64 // tasks that wait and that are held in the federation, when it was looked at last
 	nice           uint32
 }
 
@@ -142,9 +144,14 @@ func (u *user) add(c Claim) {
 
 // follow has a job looked at in its turn.
 func (b *Book) follow(num uint64, u *user, c Claim, nice uint32, now int64) {
-	b.jobs = append(b.jobs, &job{num: num, user: u, Claim: c, looked: now, missed: -1, queued: c.Tasks, nice: nice})
-	u.queued += c.Tasks
+	j := &job{num: num, user: u, Claim: c, looked: now, missed: -1, nice: nice}
+	b.jobs = append(b.jobs, j)
 	u.nice = nice
+	if c.Gated {
+		j.setGated(c.Tasks)
+	} else {
+		b.setQueued(j, c.Tasks)
+	}
 	b.changed(u)
 }
 

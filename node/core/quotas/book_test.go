@@ -27,12 +27,12 @@ func TestRefusalsNameTheQuota(t *testing.T) {
 		quota string
 		never bool
 	}{
-		{Claim{4, 1000, 40}, "", false},
-		{Claim{7, 1, 1}, node.UserTasks, false},
-		{Claim{11, 1, 1}, node.UserTasks, true},
-		{Claim{1, 4001, 1}, node.UserMilliCPU, false},
-		{Claim{1, 8001, 1}, node.UserMilliCPU, true},
-		{Claim{1, 1, 41}, node.UserBytes, false},
+		{Claim{Tasks: 4, MilliCPU: 1000, Bytes: 40}, "", false},
+		{Claim{Tasks: 7, MilliCPU: 1, Bytes: 1}, node.UserTasks, false},
+		{Claim{Tasks: 11, MilliCPU: 1, Bytes: 1}, node.UserTasks, true},
+		{Claim{Tasks: 1, MilliCPU: 4001, Bytes: 1}, node.UserMilliCPU, false},
+		{Claim{Tasks: 1, MilliCPU: 8001, Bytes: 1}, node.UserMilliCPU, true},
+		{Claim{Tasks: 1, MilliCPU: 1, Bytes: 41}, node.UserBytes, false},
 	} {
 		err := b.Admit("alice", c.claim, 0)
 		var q *node.UserQuotaError
@@ -154,7 +154,7 @@ func TestCountsAreThoseOfOpenJobs(t *testing.T) {
 				user := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "user")
 				c := Claim{
 					rapid.Uint64Range(1, 8).Draw(t, "tasks"), rapid.Uint64Range(0, 4000).Draw(t, "cpu"),
-					rapid.Uint64Range(0, 50).Draw(t, "bytes"),
+					rapid.Uint64Range(0, 50).Draw(t, "bytes"), rapid.Bool().Draw(t, "gated"),
 				}
 				if b.Admit(user, c, 0) == nil {
 					next++
@@ -242,11 +242,11 @@ func BenchmarkAdmitAmongAMillion(b *testing.B) {
 		names[i] = fmt.Sprint("user-", i)
 	}
 	for num := range uint64(1_000_000) {
-		book.Accept(num, names[num%1000], Claim{1, 1000, 40}, 0, 0)
+		book.Accept(num, names[num%1000], Claim{Tasks: 1, MilliCPU: 1000, Bytes: 40}, 0, 0)
 	}
 	waits := func(uint64) (fsm.Counts, bool) { return fsm.Counts{fsm.Queued: 1}, true }
 	for n := 0; b.Loop(); n++ {
-		if err := book.Admit(names[n%1000], Claim{1, 1000, 40}, int64(n)); err != nil {
+		if err := book.Admit(names[n%1000], Claim{Tasks: 1, MilliCPU: 1000, Bytes: 40}, int64(n)); err != nil {
 			b.Fatal(err)
 		}
 		book.Look(1, Moment{int64(n), int64(n)}, waits)

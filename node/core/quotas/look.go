@@ -53,8 +53,10 @@ func (b *Book) look(j *job, at Moment, c fsm.Counts, known bool) (over bool) {
 	j.looked = at.Now
 	if known {
 		b.setQueued(j, min(uint64(c[fsm.Queued]), left))
+		j.setGated(min(uint64(c[fsm.Held]), left))
 	} else if left == 0 {
 		b.setQueued(j, 0)
+		j.setGated(0)
 	}
 	j.user.tasks -= j.Tasks - left
 	j.user.milliCPU -= (j.Tasks - left) * j.MilliCPU

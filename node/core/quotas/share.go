@@ -24,12 +24,15 @@ type share struct {
 	held, heldCPU uint64
 	// waitCPU thousandths of cores are needed by jobs that wait for other jobs.
 	waitCPU uint64
-	queued  uint64 // tasks of its other jobs, as they were looked at
-	nice    uint32 // of the job that was published last
-	counted uint64 // of what it has open, in the window
-	key     uint64 // its place in the queue
-	in      standing
-	at      int // in the queue of its standing, −1 = it is not there
+	// gatedCPU thousandths of cores are needed by tasks that are held in the federation, as they were looked at: they
+	// may wait for a job that is not published yet.
+	gatedCPU uint64
+	queued   uint64 // tasks of its other jobs, as they were looked at
+	nice     uint32 // of the job that was published last
+	counted  uint64 // of what it has open, in the window
+	key      uint64 // its place in the queue
+	in       standing
+	at       int // in the queue of its standing, −1 = it is not there
 }
 
 // window bounds what users' jobs that are published may need.
@@ -42,8 +45,8 @@ type window struct {
 	uneven bool
 }
 
-// published returns how many thousandths of cores the user's jobs need that do not wait for its turn.
-func (u *user) published() uint64 { return u.milliCPU - u.heldCPU - u.waitCPU }
+// published returns how many thousandths of cores the user's tasks need that wait in the federation's queue or run.
+func (u *user) published() uint64 { return u.milliCPU - u.heldCPU - u.waitCPU - u.gatedCPU }
 
 // changed brings the window in line with what a user has open, has used and may use.
 func (b *Book) changed(u *user) {
@@ -203,10 +206,19 @@ func (b *Book) niceNow(u *user) uint32 {
 	return uint32(n-1)*16 + uint32(seconds<<(64-n)>>59&15) + 1
 }
 
-// setQueued notes how many of a job's tasks wait in the queue.
+// setQueued notes how many of a job's tasks wait in the queue. One of which none did may have a nice value of long ago.
 func (b *Book) setQueued(j *job, n uint64) {
+	if j.queued == 0 && n > 0 && j.nice != j.user.nice {
+		b.window.uneven = true
+	}
 	j.user.queued += n - j.queued
 	j.queued = n
+}
+
+// setGated notes how many of a job's tasks are held in the federation.
+func (j *job) setGated(n uint64) {
+	j.user.gatedCPU += (n - j.gated) * j.MilliCPU
+	j.gated = n
 }
 
 // Renice returns up to most jobs that are to have another nice value, because their users would otherwise not be served

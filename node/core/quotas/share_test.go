@@ -214,6 +214,39 @@ func TestArraysLeaveRoom(t *testing.T) {
 	}
 }
 
+// TestHeldTasksFillNoWindow: tasks that are held in the federation take nothing of the window, whether they have never
+// been looked at, are held again, or nobody knows their job any more; what is released does.
+func TestHeldTasksFillNoWindow(t *testing.T) {
+	b := NewBook()
+	b.SetWindow(16_000)
+	for i, user := range []string{"a", "b", "c", "d", "e"} {
+		b.Accept(uint64(i+1), user, Claim{Tasks: 10_000, MilliCPU: 1000, Gated: true}, 0, 0)
+	}
+	if b.MustWait("a") || b.MustWait("f") || b.window.used != 0 {
+		t.Fatalf("held tasks fill the window: %d is used", b.window.used)
+	}
+	b.Hold("a", oneCore)
+	if next := b.Next(); next != "a" {
+		t.Fatalf("next is %q, want a", next)
+	}
+	b.Release(9, "a", oneCore, 0)
+	look := func(c fsm.Counts, known bool) {
+		b.Look(len(b.jobs), Moment{1, 1}, func(uint64) (fsm.Counts, bool) { return c, known })
+	}
+	look(fsm.Counts{fsm.Held: 100, fsm.Queued: 9900}, true)
+	if !b.MustWait("a") {
+		t.Error("released tasks leave room")
+	}
+	look(fsm.Counts{fsm.Held: 5000, fsm.TaskSucceeded: 5000}, true)
+	if b.MustWait("b") || b.users["b"].published() != 0 || b.users["b"].tasks != 5000 {
+		t.Errorf("held again, %d is published", b.users["b"].published())
+	}
+	look(fsm.Counts{fsm.TaskSucceeded: 10_000}, true)
+	if n := b.users["b"].gatedCPU; n != 0 || b.window.used != 0 || len(b.jobs) != 0 {
+		t.Errorf("after the end %d is held, %d used", n, b.window.used)
+	}
+}
+
 // TestNiceGrowsWithUse: who has used more in relation to its shares is nicer, in steps of about a twentieth; who uses
 // alone is not told so each time.
 func TestNiceGrowsWithUse(t *testing.T) {
@@ -238,6 +271,27 @@ func TestNiceGrowsWithUse(t *testing.T) {
 	}
 	if got := b.Renice(10, anyJob); got != nil {
 		t.Errorf("in order: %v", got)
+	}
+}
+
+// TestStaleNiceIsMended: a job of held tasks has the nice value of long ago, when its user had used nothing, while a
+// later one of the same user has that of now: once tasks of the former wait, it gets that, too, though the users' order
+// is right.
+func TestStaleNiceIsMended(t *testing.T) {
+	b := NewBook()
+	b.Accept(1, "alice", Claim{Tasks: 10, MilliCPU: 1000, Gated: true}, b.NiceOf("alice"), 0)
+	b.Look(1, Moment{1, 1}, func(uint64) (fsm.Counts, bool) { return fsm.Counts{fsm.Held: 10}, true })
+	b.Renice(10, anyJob)
+	b.user("alice").use.milliSeconds = 1000_000
+	nice := b.NiceOf("alice")
+	b.Accept(2, "alice", oneCore, nice, 1)
+	b.Accept(3, "bob", oneCore, b.NiceOf("bob"), 1)
+	if got := b.Renice(10, anyJob); got != nil {
+		t.Fatalf("what is held is told %v", got)
+	}
+	b.Look(3, Moment{1, 1}, func(uint64) (fsm.Counts, bool) { return fsm.Counts{fsm.Queued: 10}, true })
+	if got := fmt.Sprint(b.Renice(10, anyJob)); nice == 0 || got != fmt.Sprintf("[{1 %d}]", nice) {
+		t.Errorf("told %s, want nice %d", got, nice)
 	}
 }
 

@@ -12,9 +12,10 @@ import (
 func holdCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "hold ID", Short: "Begin no more tasks of a job", Args: cobra.ExactArgs(1),
-		Long: `Begin no more tasks of a job until cloudshare release. What runs goes on. It works
-for jobs whose tasks are released one by one: with --parallel, --retry-backoff,
---retry-on, --no-retry-on or --after ID:each.`,
+		Long: `Begin no more tasks of a job until cloudshare release. What runs goes on, but
+for attempts of tasks that wait again because their site is suspected: these are
+stopped. It works for jobs whose tasks are released one by one: with --parallel,
+--retry-backoff, --retry-on, --no-retry-on or --after ID:each.`,
 		Example: `  cloudshare hold site-1.42`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return setHold(cmd.Context(), a, args[0], true) },
 	}

@@ -188,7 +188,7 @@ func left(t *testing.T, at, owner *testbed.Site, having string) (manifest, blob 
 }
 
 // TestFilesLeftForOthers: what a task has left is given by the site that ran it to its owner's broker alone, by the
-// attempt that left it, and as its manifest names it. They go once its owner has them, which it may here before the test.
+// attempt that left it, and as its manifest names it. They go once its owner has them, maybe before the test asks.
 func TestFilesLeftForOthers(t *testing.T) {
 	attacked(t)
 	at := shared.Sites[1]

@@ -25,6 +25,11 @@ const (
 	importLook = 200 * time.Millisecond
 )
 
+// fetches reports whether inputs come from elsewhere, which may take long.
+func (p *plan) fetches() bool {
+	return slices.ContainsFunc(p.inputs, func(in placed) bool { return in.URL != "" || in.Root.Name != "" })
+}
+
 // store brings the inputs of a task into the store, and returns them in the words of a job's text.
 func (t *Tasks) store(ctx context.Context, p *plan, user string) ([]map[string]any, error) {
 	list := make([]map[string]any, 0, len(p.inputs)+1)

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // info answers what this service is. What it says of storage is the asker's.
@@ -60,24 +61,19 @@ func (t *Tasks) create(w http.ResponseWriter, r *http.Request, _ func(string) st
 
 // submit makes a job of a task.
 func (t *Tasks) submit(ctx context.Context, body []byte) (id command.JobID, err error) {
-	task, err := parse(body)
-	if err != nil {
-		return id, err
-	}
 	user := userOf(ctx)
-	p, err := translate(task, user, t.Roots)
-	if err != nil {
+	var p *plan
+	if err = t.turns.read(ctx, func() error {
+		task, perr := parse(body)
+		if perr == nil {
+			p, perr = translate(task, user, t.Roots)
+		}
+		return perr
+	}); err != nil {
 		return id, err
 	}
-	inputs, err := t.store(ctx, p, user)
+	spec, err := t.bring(ctx, p, user)
 	if err != nil {
-		return id, err
-	}
-	spec, err := p.spec(inputs)
-	if err != nil {
-		return id, err
-	}
-	if err = t.await(ctx, &spec); err != nil {
 		return id, err
 	}
 	attached, err := p.attached()
@@ -86,6 +82,25 @@ func (t *Tasks) submit(ctx context.Context, body []byte) (id command.JobID, err 
 	}
 	answer := t.Broker.Submit(ctx, []node.Request{{Spec: spec, Attached: attached}})[0]
 	return answer.ID, answer.Err
+}
+
+// bring returns what a task asks for once its inputs are in the store.
+func (t *Tasks) bring(ctx context.Context, p *plan, user string) (spec jobspec.Spec, err error) {
+	if p.fetches() {
+		done, terr := t.turns.bring(ctx, user)
+		if terr != nil {
+			return spec, terr
+		}
+		defer done()
+	}
+	inputs, err := t.store(ctx, p, user)
+	if err != nil {
+		return spec, err
+	}
+	if spec, err = p.spec(inputs); err == nil {
+		err = t.await(ctx, &spec)
+	}
+	return spec, err
 }
 
 // viewOf reads how much is asked for.

@@ -56,10 +56,13 @@ type Config struct {
 }
 
 // Tasks answers for one broker.
-type Tasks struct{ Config }
+type Tasks struct {
+	Config
+	turns *turns
+}
 
 // New makes Tasks; Register adds their operations to the API.
-func New(c Config) *Tasks { return &Tasks{c} }
+func New(c Config) *Tasks { return &Tasks{c, newTurns()} }
 
 // Register adds the operations.
 func (t *Tasks) Register() {

@@ -22,7 +22,7 @@ func TestOwnFaultWithoutNetwork(t *testing.T) {
 	if o == nil {
 		return
 	}
-	over := stranger(1, "site-1", alone+"head -c 8000000 /dev/zero >file; trap '' TERM; while :; do sleep 0.1; done")
+	over := stranger(1, "site-1", "trap '' TERM; "+alone+"head -c 8000000 /dev/zero >file; while :; do sleep 0.1; done")
 	o.begin(over)
 	if got := o.firstLine(over); got != "up" {
 		t.Fatalf("%q", got)

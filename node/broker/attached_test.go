@@ -31,12 +31,15 @@ func (leaving) Collect(_ context.Context, _ executor.ID, want executor.Outputs, 
 	return sink.File(executor.OutputFile{Path: want.Paths[0], Size: 4}, strings.NewReader("left"))
 }
 
+// temporary is the root in which the folders of all tests are.
+var temporary = os.TempDir()
+
 // startLeaving starts sites whose tasks leave files.
 func startLeaving(t *testing.T, cores ...int64) []*testSite {
 	t.Helper()
 	sites := startSitesWithFiles(t, cores...)
 	for _, s := range sites {
-		s.roots = exports.Roots{"alice": {{Name: os.TempDir(), Folder: os.TempDir()}}}
+		s.roots = exports.Roots{"alice": {{Name: temporary, Folder: temporary}}}
 		s.kind = func(h *fakeHandler) executor.Handler { return leaving{fencedFake{h}} }
 		s.again(t)
 	}
@@ -46,7 +49,7 @@ func startLeaving(t *testing.T, cores ...int64) []*testSite {
 // below returns a path below the folder of temporary files.
 func below(t *testing.T, folder, rel string) string {
 	t.Helper()
-	rel, err := filepath.Rel(os.TempDir(), filepath.Join(folder, rel))
+	rel, err := filepath.Rel(temporary, filepath.Join(folder, rel))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +65,7 @@ func (s *testSite) attach(t *testing.T, root string) command.JobID {
 	}
 	a := s.Submit(t.Context(), []node.Request{{Spec: spec, User: "alice", Attached: &node.Attached{
 		Document: json.RawMessage(`{"a":1}`), Record: "o",
-		Exports: []node.Export{{From: "o", Root: os.TempDir(), To: below(t, root, "d/o"), Tag: 5}},
+		Exports: []node.Export{{From: "o", Root: temporary, To: below(t, root, "d/o"), Tag: 5}},
 	}}})[0]
 	if a.Err != nil {
 		t.Fatal(a.Err)

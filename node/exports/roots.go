@@ -64,8 +64,8 @@ func ParseRoots(list []string) (Roots, error) {
 // Resolve follows the links of an absolute path as far as it exists. What does not exist stays as it is written.
 func Resolve(name string) string {
 	for at, rest := name, ""; ; at, rest = path.Dir(at), path.Join(path.Base(at), rest) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return path.Join(real, rest)
+		if target, err := filepath.EvalSymlinks(at); err == nil {
+			return path.Join(target, rest)
 		}
 		if at == "/" {
 			return name
@@ -78,8 +78,8 @@ func (r Roots) Apart(others []string) error {
 	for _, user := range slices.Sorted(maps.Keys(r)) {
 		for _, root := range r[user] {
 			for _, other := range others {
-				real := Resolve(other)
-				if within(root.Folder, real) || within(real, root.Folder) {
+				it := Resolve(other)
+				if within(root.Folder, it) || within(it, root.Folder) {
 					return fmt.Errorf("%s=%s: %s is the broker's own, and tasks' users would read it: give a folder that has none "+
 						"of its files and is in none of its folders", user, root.Name, other)
 				}

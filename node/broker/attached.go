@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/exports"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
@@ -23,10 +24,10 @@ import (
 // how they ended.
 type exporter struct {
 	*process
-	b    *Broker
-	book *exports.Book
-	kept chan struct{} // has one while jobs were accepted that nobody has looked at
-	work chan struct{} // has one for each job whose files are under way
+	b     *Broker
+	book  *exports.Book
+	ended *endedJobs
+	work  chan struct{} // has one for each job whose files are under way
 	// tasks is Broker.FindTasks.
 	tasks func(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
 
@@ -36,8 +37,6 @@ type exporter struct {
 }
 
 const (
-	// exportsEvery is how often all jobs are looked up that have something attached, as of notices.
-	exportsEvery = 10 * time.Second
 	// exportsAtOnce is how many jobs' files are brought somewhere at a time.
 	exportsAtOnce = 4
 	// exportFor is for how long files are tried to be brought where they go, awaitFiles for how long those of a job
@@ -57,10 +56,15 @@ func newExporter(b *Broker) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &exporter{
-		process: b.process, b: b, book: book, kept: make(chan struct{}, 1), going: map[uint64]bool{},
-		work: make(chan struct{}, exportsAtOnce), tasks: b.FindTasks, slots: map[string]chan struct{}{},
-	}, nil
+	x := &exporter{
+		process: b.process, b: b, book: book, going: map[uint64]bool{}, work: make(chan struct{}, exportsAtOnce),
+		tasks: b.FindTasks, slots: map[string]chan struct{}{},
+	}
+	x.ended = &endedJobs{
+		process: b.process, b: b, book: book, take: x.look, kept: make(chan struct{}, 1),
+		late: "ends of jobs with something attached are late: looking again in 10 s",
+	}
+	return x, nil
 }
 
 // hasAttached reports whether something is to be kept beside what a request submits.
@@ -83,10 +87,7 @@ func (x *exporter) resolve(reqs []node.Request, reply func(int, node.Answer)) ([
 	return reqs, func(i int, a node.Answer) {
 		if r := &reqs[i]; r.Attached != nil && a.Err == nil && !a.Replayed {
 			x.book.Keep(a.ID.Num, *r.Attached)
-			select {
-			case x.kept <- struct{}{}:
-			default:
-			}
+			coord.Signal(x.ended.kept)
 		}
 		reply(i, a)
 	}
@@ -112,60 +113,19 @@ func (x *exporter) ready() bool {
 	return true
 }
 
-// watch looks which jobs have ended: those that events name, and now and then all.
+// watch looks which jobs have ended that have something attached.
 func (x *exporter) watch() {
-	if !x.ready() {
-		return
-	}
-	sub := x.b.Events(x.b.Feed().Now(), node.EventFilter{
-		Kinds: map[fsm.EventKind]bool{fsm.EventJobEnded: true}, Site: x.b.cfg.Site,
-	})
-	tick := time.NewTicker(exportsEvery)
-	defer tick.Stop()
-	all := true
-	for x.ctx.Err() == nil {
-		events, more, err := sub.Look()
-		all = all || err != nil
-		x.look(x.named(events))
-		if all {
-			x.look(x.book.Unended())
-			all = false
-		}
-		if err != nil || more == nil {
-			continue
-		}
-		select {
-		case <-more:
-		case <-x.kept:
-			all = true
-		case <-tick.C:
-			all = true
-		case <-x.ctx.Done():
-		}
+	if x.ready() {
+		x.ended.watch()
 	}
 }
 
-// named returns the jobs of this site that events say have ended, and that have something attached.
-func (x *exporter) named(events []node.Event) (nums []uint64) {
-	for i := range events {
-		if id := events[i].Job; id.Site == x.b.cfg.Site && x.book.Has(id.Num) {
-			nums = append(nums, id.Num)
-		}
+// look has jobs looked after that have ended.
+func (x *exporter) look(ended []uint64) error {
+	for _, num := range ended {
+		x.begin(num)
 	}
-	return nums
-}
-
-// look has those jobs looked after that have ended.
-func (x *exporter) look(nums []uint64) {
-	for some := range slices.Chunk(nums, noticesLook) {
-		ended, err := x.b.endedOf(some)
-		if err != nil && x.ctx.Err() == nil {
-			x.log.Warn().Err(err).Msg("ends of jobs with something attached are late: looking again in 10 s")
-		}
-		for _, num := range ended {
-			x.begin(num)
-		}
-	}
+	return nil
 }
 
 // begin looks after a job that has ended, unless somebody does.
@@ -317,34 +277,39 @@ func (x *exporter) resultsOf(num uint64) (*jobResults, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("the files of job %s: %w", id, node.ErrNotFound)
 	}
-	return &jobResults{b: x.b, id: id, of: list[0]}, nil
+	r := &jobResults{b: x.b, id: id}
+	return r, r.load(list[0].Manifest.Hash)
 }
 
 // jobResults are what the only task of a job has left.
 type jobResults struct {
-	b  *Broker
-	id command.JobID
-	of node.TaskResult
+	b    *Broker
+	id   command.JobID
+	list []files.Entry
 }
 
 var _ exports.Source = (*jobResults)(nil)
 
-// Each implements exports.Source. The manifest is read to its end first, where its hash is checked.
-func (r *jobResults) Each(f func(e files.Entry) error) error {
-	blob, err := r.b.OpenResult(r.id, r.of.Manifest.Hash)
+// load reads the manifest, to its end, where its hash is checked.
+func (r *jobResults) load(manifest files.Hash) error {
+	blob, err := r.b.OpenResult(r.id, manifest)
 	if err != nil {
 		return err
 	}
 	defer blob.Close()
-	var list []files.Entry
 	for e, err := range files.NewManifestReader(blob).All() {
 		if err != nil {
 			return fmt.Errorf("%w: read the manifest of job %s: %w", store.ErrDamaged, r.id, err)
 		}
-		list = append(list, e)
+		r.list = append(r.list, e)
 	}
-	for i := range list {
-		if err := f(list[i]); err != nil {
+	return nil
+}
+
+// Each implements exports.Source.
+func (r *jobResults) Each(f func(e files.Entry) error) error {
+	for i := range r.list {
+		if err := f(r.list[i]); err != nil {
 			return err
 		}
 	}
@@ -360,39 +325,27 @@ func (r *jobResults) Open(e files.Entry) (io.ReadCloser, error) {
 }
 
 // read returns one small file, nil if there is none or it is large.
-func (r *jobResults) read(path string) (content []byte, err error) {
-	err = r.Each(func(e files.Entry) error {
-		if e.Path != path || e.Size > maxRecordBytes {
-			return nil
-		}
-		in, oerr := r.Open(e)
-		if oerr != nil {
-			return oerr
-		}
-		defer in.Close()
-		content, oerr = io.ReadAll(in)
-		return oerr
-	})
-	return content, err
+func (r *jobResults) read(path string) ([]byte, error) {
+	at := slices.IndexFunc(r.list, func(e files.Entry) bool { return e.Path == path })
+	if at < 0 || r.list[at].Size > maxRecordBytes {
+		return nil, nil
+	}
+	in, err := r.Open(r.list[at])
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return io.ReadAll(in)
 }
 
 // those returns the exports of which there are files.
 func (r *jobResults) those(list []node.Export) []node.Export {
-	met := make([]bool, len(list))
-	_ = r.Each(func(e files.Entry) error { // an error comes again
-		for i := range list {
-			_, is := list[i].Takes(e.Path)
-			met[i] = met[i] || is
-		}
-		return nil
+	return slices.DeleteFunc(slices.Clone(list), func(x node.Export) bool {
+		return !slices.ContainsFunc(r.list, func(e files.Entry) bool {
+			_, is := x.Takes(e.Path)
+			return is
+		})
 	})
-	var out []node.Export
-	for i := range list {
-		if met[i] {
-			out = append(out, list[i])
-		}
-	}
-	return out
 }
 
 // Attached returns what is attached to a job of this site, without the document; node.ErrNotFound if nothing is.

@@ -3,13 +3,13 @@ package broker
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/notices"
@@ -21,7 +21,7 @@ type notifier struct {
 	b      *Broker
 	book   *notices.Book
 	sender *notices.Sender
-	kept   chan struct{} // has one while jobs were accepted that nobody has looked at
+	ended  *endedJobs
 }
 
 // newNotifier reads what earlier runs of the broker have left.
@@ -36,9 +36,12 @@ func newNotifier(b *Broker) (*notifier, error) {
 		return nil, err
 	}
 	warn := func(err error, msg string) { b.log.Warn().Err(err).Msg(msg) }
-	return &notifier{
-		process: b.process, b: b, book: book, sender: notices.New(book, warn), kept: make(chan struct{}, 1),
-	}, nil
+	n := &notifier{process: b.process, b: b, book: book, sender: notices.New(book, warn)}
+	n.ended = &endedJobs{
+		process: b.process, b: b, book: book, take: n.tell, kept: make(chan struct{}, 1),
+		late: "notices of ended jobs are late: looking again in 10 s",
+	}
+	return n, nil
 }
 
 // start sends until the broker ends.
@@ -61,84 +64,28 @@ func (n *notifier) resolve(reqs []node.Request, reply func(int, node.Answer)) ([
 	return reqs, func(i int, a node.Answer) {
 		if r := &reqs[i]; namesURLs(*r) && a.Err == nil && !a.Replayed {
 			n.book.Keep(a.ID.Num, node.NewNotices(r.User, r.Spec.Notify))
-			select {
-			case n.kept <- struct{}{}:
-			default:
-			}
+			coord.Signal(n.ended.kept)
 		}
 		reply(i, a)
 	}
 }
 
-const (
-	// noticesEvery is how often all jobs are looked up whose end is to be told: after a start one may be on its way to
-	// the state still, which has its end already. 100,000 take some 10 ms.
-	noticesEvery = 10 * time.Second
-	// noticesLook bounds the jobs that are looked at in one go.
-	noticesLook = 1000
-)
-
-// watch looks which jobs have ended: those that events name, and now and then all. What an event does not tell, since
-// the broker was not there, the state does.
+// watch looks which jobs have ended whose users want to be told.
 func (n *notifier) watch() {
 	select {
 	case <-n.b.registrar.current:
+		n.ended.watch()
 	case <-n.ctx.Done():
-		return
-	}
-	sub := n.b.Events(n.b.Feed().Now(), node.EventFilter{
-		Kinds: map[fsm.EventKind]bool{fsm.EventJobEnded: true}, Site: n.b.cfg.Site,
-	})
-	tick := time.NewTicker(noticesEvery)
-	defer tick.Stop()
-	all := true
-	for n.ctx.Err() == nil {
-		events, more, err := sub.Look()
-		all = all || err != nil
-		n.tell(n.named(events))
-		if all {
-			n.tell(n.book.Unended())
-			all = false
-		}
-		if err != nil || more == nil {
-			continue
-		}
-		select {
-		case <-more:
-		case <-n.kept:
-			all = true
-		case <-tick.C:
-			all = true
-		case <-n.ctx.Done():
-		}
 	}
 }
 
-// named returns the jobs of this site that events say have ended, and whose users want to be told.
-func (n *notifier) named(events []node.Event) (nums []uint64) {
-	for i := range events {
-		if id := events[i].Job; id.Site == n.b.cfg.Site && n.book.Has(id.Num) {
-			nums = append(nums, id.Num)
-		}
+// tell has it sent of jobs that have ended.
+func (n *notifier) tell(nums []uint64) error {
+	jobs := make([]node.Job, 0, len(nums))
+	for _, num := range nums {
+		jobs = append(jobs, n.lastOf(num))
 	}
-	return nums
-}
-
-// tell has it sent of those jobs that have ended.
-func (n *notifier) tell(nums []uint64) {
-	for some := range slices.Chunk(nums, noticesLook) {
-		ended, err := n.b.endedOf(some)
-		jobs := make([]node.Job, 0, len(ended))
-		for _, num := range ended {
-			jobs = append(jobs, n.lastOf(num))
-		}
-		if err == nil {
-			err = n.sender.End(jobs)
-		}
-		if err != nil && n.ctx.Err() == nil {
-			n.log.Warn().Err(err).Msg("notices of ended jobs are late: looking again in 10 s")
-		}
-	}
+	return n.sender.End(jobs)
 }
 
 // lastOf returns an ended job, or what is said of one that is no longer kept.

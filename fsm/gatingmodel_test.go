@@ -164,17 +164,7 @@ func (m *model) prioritize(t *rapid.T) {
 // TestWaitsAreNaiveAmongGates is TestWaitsAreNaive with tasks that are held, released, and held again after an attempt.
 func TestWaitsAreNaiveAmongGates(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt, realBounds())
-		m.lone = true
-		v := &mirror{
-			t: rt, s: m.w.s, heard: m.w.s.index, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{},
-		}
-		for _, x := range m.w.s.sites {
-			v.join(x.name)
-			v.sites[x.name].present = x.present()
-		}
-		v.adopt()
-		m.w.s.Observe(&v.events)
+		m, v := newMirrored(rt)
 		one(m, v, m.params)(rt)
 		m.heard = v.hear
 		m.beginGates()

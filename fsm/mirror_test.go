@@ -16,18 +16,7 @@ import (
 // waits rank by with a mirror that sees only events.
 func TestWaitsAreNaive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt, realBounds())
-		m.lone = true // for entries of several commands see waitsswitch_test.go
-		v := &mirror{
-			t: rt, s: m.w.s, heard: m.w.s.index, tasks: map[mirrorKey]mirrorTask{},
-			sites: map[string]*mirrorSite{},
-		}
-		for _, x := range m.w.s.sites {
-			v.join(x.name)
-			v.sites[x.name].present = x.present()
-		}
-		v.adopt()
-		m.w.s.Observe(&v.events)
+		m, v := newMirrored(rt)
 		m.params(rt)
 		rt.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
@@ -64,17 +53,7 @@ func TestWaitsAreNaive(t *testing.T) {
 // not come.
 func TestWaitsAreNaiveAmongDeliveries(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt, realBounds())
-		m.lone = true
-		v := &mirror{
-			t: rt, s: m.w.s, heard: m.w.s.index, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{},
-		}
-		for _, x := range m.w.s.sites {
-			v.join(x.name)
-			v.sites[x.name].present = x.present()
-		}
-		v.adopt()
-		m.w.s.Observe(&v.events)
+		m, v := newMirrored(rt)
 		one(m, v, m.params)(rt)
 		m.heard = v.hear
 		m.beginDeliveries()
@@ -91,6 +70,23 @@ func TestWaitsAreNaiveAmongDeliveries(t *testing.T) {
 			"params": one(m, v, m.params), "policy": one(m, v, m.params),
 		})
 	})
+}
+
+// newMirrored returns a model whose entries have one command each, and a mirror that hears its events. For entries of
+// several commands see waitsswitch_test.go.
+func newMirrored(t *rapid.T) (*model, *mirror) {
+	m := newModel(t, realBounds())
+	m.lone = true
+	v := &mirror{
+		t: t, s: m.w.s, heard: m.w.s.index, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{},
+	}
+	for _, x := range m.w.s.sites {
+		v.join(x.name)
+		v.sites[x.name].present = x.present()
+	}
+	v.adopt()
+	m.w.s.Observe(&v.events)
+	return m, v
 }
 
 // one runs an action, which is one entry, and gives its events to the mirror.

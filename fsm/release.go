@@ -284,12 +284,6 @@ func (s *lifecycle) endHeld(seq uint64, j *job, t *taskSet, state TaskState, why
 // prioritize executes a Prioritize, like renice.
 func (s *State) prioritize(x *site, c *command.Prioritize) {
 	for _, p := range c.Jobs {
-		s.steps.used += stepEnd
-		seq := x.nums[p.Num]
-		if seq == 0 || s.jobs.Get(seq).over() {
-			continue
-		}
-		_, nice := command.SplitOrder(s.jobs.Get(seq).order)
-		s.reorder(seq, command.Order(p.Priority, nice))
+		s.reorderAs(x, p.Num, func(_ int32, nice uint32) int32 { return command.Order(p.Priority, nice) })
 	}
 }

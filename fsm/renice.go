@@ -2,17 +2,19 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/fsm/command"
 
-// renice executes a Renice: what waits of its jobs takes another place among their owner's tasks. A job that is unknown
-// or over is passed over: it may have ended while the command was on its way.
+// renice executes a Renice: what waits of its jobs takes another place among their owner's tasks.
 func (s *State) renice(x *site, c *command.Renice) {
 	for _, n := range c.Jobs {
-		s.steps.used += stepEnd
-		seq := x.nums[n.Num]
-		if seq == 0 || s.jobs.Get(seq).over() {
-			continue
-		}
-		priority, _ := command.SplitOrder(s.jobs.Get(seq).order)
-		s.reorder(seq, command.Order(priority, n.Nice))
+		s.reorderAs(x, n.Num, func(priority int32, _ uint32) int32 { return command.Order(priority, n.Nice) })
+	}
+}
+
+// reorderAs moves a site's job to the queue that f makes of its priority and nice value. One that is unknown or over is
+// passed over: it may have ended while the command was on its way.
+func (s *State) reorderAs(x *site, num uint64, f func(priority int32, nice uint32) int32) {
+	s.steps.used += stepEnd
+	if seq := x.nums[num]; seq != 0 && !s.jobs.Get(seq).over() {
+		s.reorder(seq, f(command.SplitOrder(s.jobs.Get(seq).order)))
 	}
 }
 

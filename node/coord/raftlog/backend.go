@@ -103,7 +103,7 @@ func (b backend) Remove(_ context.Context, site string) error {
 		l.handOver()
 		return relay.ErrRetry
 	}
-	if err := l.raft.RemoveServer(raft.ServerID(site), 0, l.t.enqueue).Error(); err != nil {
+	if err := outcome(l.Ctx, l.raft.RemoveServer(raft.ServerID(site), 0, l.t.enqueue)); err != nil {
 		return relay.ErrRetry
 	}
 	return nil
@@ -142,7 +142,7 @@ func (b backend) Demote(ctx context.Context, site string) error {
 	if at := l.configuredPeer(site); l.voting.isWilling(l.Ctx, id, transport.ServerAddress(site, at.Addr)) {
 		return fmt.Errorf("site %s says at %s that it stands for voter", site, at.Addr)
 	}
-	if err := l.raft.DemoteVoter(id, 0, l.t.enqueue).Error(); err != nil {
+	if err := outcome(l.Ctx, l.raft.DemoteVoter(id, 0, l.t.enqueue)); err != nil {
 		return relay.ErrRetry
 	}
 	return nil

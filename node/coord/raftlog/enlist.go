@@ -67,7 +67,8 @@ func (l *Log) commitAddress(ctx context.Context, q joinRequest) joinReply {
 			add = l.raft.AddVoter
 		}
 	}
-	if err := add(raft.ServerID(q.Site), transport.ServerAddress(q.Site, q.Addr), 0, l.t.enqueue).Error(); err != nil {
+	at := transport.ServerAddress(q.Site, q.Addr)
+	if err := outcome(l.Ctx, add(raft.ServerID(q.Site), at, 0, l.t.enqueue)); err != nil {
 		return joinReply{Code: joinRetry, Text: err.Error()}
 	}
 	l.log.Info().Str("site", q.Site).Str("peer", q.Addr).Msg("member joined or moved")

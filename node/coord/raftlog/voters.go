@@ -122,12 +122,12 @@ func (v *voterChoice) watch(ctx context.Context, e *voterTracker) {
 // demotion has no such moment: the voters that are left know each other.
 func (v *voterChoice) adjust(ctx context.Context, e *voterTracker) {
 	c := v.census(e)
-	if v.revoke(&c) {
+	if v.revoke(ctx, &c) {
 		return
 	}
 	v.dropUnwilling(ctx, e, &c)
 	if gone, ok := c.demotion(v.t.stable, v.t.replace); ok {
-		err := v.raft.DemoteVoter(gone, 0, v.t.enqueue).Error()
+		err := outcome(ctx, v.raft.DemoteVoter(gone, 0, v.t.enqueue))
 		v.log.Info().Err(err).Str("site", string(gone)).Msg("a voter that stays away gives its vote to another site")
 		return
 	}
@@ -146,7 +146,7 @@ func (v *voterChoice) adjust(ctx context.Context, e *voterTracker) {
 // revoke takes the vote of a site that the members let vote no more, and drops one that they have expelled; one at
 // a time. A leader that may not vote does so to all but itself: it hands over (broker's fitness), and the next one
 // goes on.
-func (v *voterChoice) revoke(c *census) bool {
+func (v *voterChoice) revoke(ctx context.Context, c *census) bool {
 	for _, s := range v.raft.GetConfiguration().Configuration().Servers {
 		site, what := string(s.ID), ""
 		var f raft.Future
@@ -160,7 +160,7 @@ func (v *voterChoice) revoke(c *census) bool {
 		default:
 			continue
 		}
-		v.log.Info().Err(f.Error()).Str("site", site).Msg(what)
+		v.log.Info().Err(outcome(ctx, f)).Str("site", site).Msg(what)
 		return true
 	}
 	c.candidates = slices.DeleteFunc(c.candidates, func(x candidate) bool {
@@ -178,7 +178,7 @@ func (l *Log) makeVoter(id raft.ServerID) error {
 	if at.None() {
 		return transport.ErrNotMember
 	}
-	return l.raft.AddVoter(id, transport.ServerAddress(at.Site, at.Addr), 0, l.t.enqueue).Error()
+	return outcome(l.Ctx, l.raft.AddVoter(id, transport.ServerAddress(at.Site, at.Addr), 0, l.t.enqueue))
 }
 
 // census counts the members by what this leader has heard of them.

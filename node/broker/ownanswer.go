@@ -24,8 +24,13 @@ func (b *Broker) GiveFile(ctx context.Context, from string, q transfer.Request) 
 		return nil, transfer.Behind
 	}
 	give := k.outgoing
-	if q.What == transfer.Input {
+	switch q.What { //nolint:exhaustive // the rest is given whatever the state says
+	case transfer.Input:
 		give = k.giveInput
+	case transfer.Release:
+		if !k.isAsNew(ctx, q.Index) { // it may take for delivering what its owner knows to be over
+			return nil, transfer.Behind
+		}
 	}
 	src, why := give(ctx, from, q)
 	if src == nil {
@@ -37,8 +42,7 @@ func (b *Broker) GiveFile(ctx context.Context, from string, q transfer.Request) 
 // giveInput gives a blob if, by this broker's own state, an attempt of its own job that names it is assigned to the
 // site that asks.
 func (k *ownFiles) giveInput(ctx context.Context, from string, q transfer.Request) (transfer.Source, transfer.Refusal) {
-	r := k.b.cfg.Replica
-	if r.Index() < q.Index && r.Await(ctx, func(s *fsm.State) bool { return s.Index() >= q.Index }) != nil {
+	if !k.isAsNew(ctx, q.Index) {
 		return nil, transfer.Behind
 	}
 	job := q.Attempt.Job
@@ -53,6 +57,12 @@ func (k *ownFiles) giveInput(ctx context.Context, from string, q transfer.Reques
 		return nil, transfer.NotAllowed
 	}
 	return k.open(store.OwnOf(user), q.Hash)
+}
+
+// isAsNew waits until this broker's state is as of an entry; false: ctx ends before.
+func (k *ownFiles) isAsNew(ctx context.Context, entry uint64) bool {
+	r := k.b.cfg.Replica
+	return r.Index() >= entry || r.Await(ctx, func(s *fsm.State) bool { return s.Index() >= entry }) == nil
 }
 
 // assigned reports whether an attempt is assigned to a site, and its job wants it to run.

@@ -2,15 +2,21 @@ package leftover
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
 )
 
 const (
-	// releaseWithin is how long a site is asked to let go what it kept. What is not heard it lets go by itself.
+	// releaseWithin is how long a site is asked to let go what it kept, releaseTries how often if it does not hear it;
+	// firstPause and longestPause lie between two tries. What it never hears it lets go by its own rules.
 	releaseWithin = 10 * time.Second
+	releaseTries  = 10
+	firstPause    = time.Second
+	longestPause  = time.Minute
 	// maxReleases bounds what waits until a site is told of it; the rest it is not told.
 	maxReleases = 4096
 )
@@ -34,6 +40,14 @@ func (r *releases) add(site string, blobs []transfer.Blob) (begin bool) {
 	return !told
 }
 
+// back has a site told again what it has not heard, before what came since.
+func (r *releases) back(site string, blobs []transfer.Blob) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waiting := r.at[site]
+	r.at[site] = append(blobs, waiting[:min(len(waiting), max(maxReleases-len(blobs), 0))]...)
+}
+
 // take returns what a site is to be told now; nothing: the caller tells it no more.
 func (r *releases) take(site string) (blobs []transfer.Blob) {
 	r.mu.Lock()
@@ -48,21 +62,43 @@ func (r *releases) take(site string) (blobs []transfer.Blob) {
 
 // releaseAll tells a site what it may let go, until there is nothing more.
 func (f *Fetcher) releaseAll(site string) {
+	pause, tries := firstPause, 1
 	for {
 		blobs := f.releases.take(site)
 		if len(blobs) == 0 {
 			return
 		}
-		f.release(site, blobs)
+		left := f.release(site, blobs)
+		if len(left) == 0 || tries == releaseTries {
+			pause, tries = firstPause, 1
+			continue
+		}
+		f.releases.back(site, left)
+		if coord.Sleep(f.ctx, pause) != nil {
+			return
+		}
+		pause, tries = min(2*pause, longestPause), tries+1
 	}
 }
 
-func (f *Fetcher) release(site string, blobs []transfer.Blob) {
+// release tells a site once, and returns what it has not heard, or cannot judge yet.
+func (f *Fetcher) release(site string, blobs []transfer.Blob) (left []transfer.Blob) {
 	addr, entry := f.cfg.Source.Where(site)
 	if addr == "" {
-		return
+		return blobs
 	}
 	ctx, cancel := context.WithTimeout(f.ctx, releaseWithin)
 	defer cancel()
-	_ = f.cfg.Transfers.PullBatch(ctx, site, addr, entry, blobs, func(int, []byte, error) error { return nil })
+	heard := make([]bool, len(blobs))
+	_ = f.cfg.Transfers.PullBatch(ctx, site, addr, entry, blobs, func(i int, _ []byte, refused error) error {
+		var r *transfer.RefusedError
+		heard[i] = refused == nil || errors.As(refused, &r) && !r.Temporary()
+		return nil
+	})
+	for i, yes := range heard {
+		if !yes {
+			left = append(left, blobs[i])
+		}
+	}
+	return left
 }

@@ -2,7 +2,9 @@ package leftover
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/transfer"
@@ -45,6 +47,50 @@ func TestDeafSiteHoldsUpNothing(t *testing.T) {
 	}
 	o.releases.mu.Unlock()
 	o.end() // without waiting for it, either
+}
+
+// deafFirst are transfers of a federation that loses the first releases, or whose sites cannot judge them yet.
+type deafFirst struct {
+	*federation
+	lost *atomic.Int32 // how many are still to be
+}
+
+func (d deafFirst) PullBatch(ctx context.Context, site, addr string, entry uint64, blobs []transfer.Blob,
+	take func(i int, content []byte, refused error) error,
+) error {
+	if blobs[0].What != transfer.Release {
+		return d.federation.PullBatch(ctx, site, addr, entry, blobs, take)
+	}
+	switch n := d.lost.Add(-1); {
+	case n >= 0 && n%2 == 0:
+		return transfer.ErrUnreachable
+	case n >= 0:
+		for i := range blobs {
+			if err := take(i, nil, &transfer.RefusedError{Refusal: transfer.Behind}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return d.federation.PullBatch(ctx, site, addr, entry, blobs, take)
+}
+
+// TestReleasesAreSaidAgain: a site that did not hear one, or could not judge it yet, kept what was fetched until
+// data.hold was over.
+func TestReleasesAreSaidAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := left(t, 20)
+		lost := new(atomic.Int32)
+		lost.Store(5)
+		o := f.ownerOf(t, [2]string{t.TempDir(), t.TempDir()}, deafFirst{f, lost})
+		o.await(o.kept, 20)
+		o.await(func() int {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return len(f.released)
+		}, 20)
+		o.end()
+	})
 }
 
 // TestReleasesAreBounded: what waits for a site, and who tells it.

@@ -40,7 +40,7 @@ func (k *Keeper) Answer(_ context.Context, from string, q transfer.Request) (tra
 			return nil, transfer.NotAllowed
 		}
 	case transfer.Release:
-		return nil, k.release(e, hash)
+		return nil, k.release(q.Attempt, e, hash)
 	default: // an input, or what a later version asks for
 		return nil, transfer.NotAllowed
 	}
@@ -56,9 +56,10 @@ func (k *Keeper) Answer(_ context.Context, from string, q transfer.Request) (tra
 	return r, transfer.Granted
 }
 
-// release lets go what a failed attempt has left, as its owner says. What has succeeded the state decides about.
-func (k *Keeper) release(e *Entry, manifest files.Hash) transfer.Refusal {
-	if e.Succeeded || manifest != files.Hash(e.Output.Manifest) {
+// release lets go what is left of a task that has not succeeded, as its owner says. The attempt itself may have: its
+// task was cancelled while it was delivering, or its owner missed something. While it is delivering the state decides.
+func (k *Keeper) release(ref command.AttemptRef, e *Entry, manifest files.Hash) transfer.Refusal {
+	if manifest != files.Hash(e.Output.Manifest) || e.Succeeded && k.cfg.Wanted(ref) {
 		return transfer.NotAllowed
 	}
 	k.mu.Lock()

@@ -182,6 +182,38 @@ func TestOwnerReleases(t *testing.T) {
 	}
 }
 
+// TestDeliveringIsCancelled: what an attempt has left that succeeded, and whose task was cancelled before its owner had
+// it, goes as the owner says, or for room, as what a failure left: it stayed until data.hold was over.
+func TestDeliveringIsCancelled(t *testing.T) {
+	r := newRig(t)
+	released, pushed := ended("a.7", 0), ended("a.8", 0)
+	first, second := r.collect(leaves("first", 50_000), released), r.collect(leaves("second", 50_000), pushed)
+	if n := r.Spare(); n != 0 {
+		t.Fatalf("%d bytes of what is delivering may go", n)
+	}
+	for _, o := range []Order{released, pushed} {
+		r.wanted[refTo(t, o)], r.failed[refTo(t, o)] = false, true
+	}
+	r.change++
+	r.Sweep(t.Context(), false)
+	if r.has(released, first) != transfer.Granted || r.has(pushed, second) != transfer.Granted {
+		t.Fatal("its owner may still fetch it")
+	}
+	if _, got := r.get("a", released, transfer.Release, first.Output.Manifest); got != transfer.Gone {
+		t.Errorf("its owner lets it go: %s", got)
+	}
+	r.Sweep(t.Context(), false)
+	if got := r.has(released, first); got != transfer.Gone {
+		t.Errorf("released: %s", got)
+	}
+	if n, err := r.LetGo(t.Context(), 1); n == 0 || err != nil {
+		t.Errorf("%d bytes went for room, %v", n, err)
+	}
+	if got := r.has(pushed, second); got != transfer.Gone {
+		t.Errorf("its room was wanted: %s", got)
+	}
+}
+
 // partly is a handler whose task has left less than it had to.
 type partly struct{ left }
 

@@ -64,13 +64,15 @@ type Entry struct {
 
 	// released: its owner wants it no more, or it had to make room. Guarded by Keeper.mu.
 	released bool
+	// left: by the state it is no result, but may be what is left of a task. Guarded by Keeper.mu.
+	left bool
 }
 
 // bytes returns about what an entry takes.
 func (e *Entry) bytes() int64 { return e.Output.Bytes + e.Output.Size }
 
-// mayGo reports whether it goes when room is wanted: nobody waits for what a failed attempt left.
-func (e *Entry) mayGo() bool { return !e.Succeeded && !e.released }
+// mayGo reports whether it goes when room is wanted: nobody waits for what is left of a task that has not succeeded.
+func (e *Entry) mayGo() bool { return (!e.Succeeded || e.left) && !e.released }
 
 // Keeper keeps outputs. It is safe for concurrent use.
 type Keeper struct {
@@ -190,11 +192,23 @@ func (k *Keeper) Sweep(ctx context.Context, aged bool) {
 	var list []leaving
 	for _, x := range kept {
 		x.gone = x.gone || k.cfg.Hold > 0 && k.cfg.Now().Sub(time.UnixMilli(x.KeptMs)) >= k.cfg.Hold
-		if x.gone || !k.cfg.Wanted(x.ref) && !k.cfg.Left(x.ref) {
+		wanted := !x.gone && k.cfg.Wanted(x.ref)
+		left := !x.gone && !wanted && k.cfg.Left(x.ref)
+		if left {
+			k.leave(x.Entry)
+		}
+		if !wanted && !left {
 			list = append(list, x)
 		}
 	}
 	k.drop(ctx, list)
+}
+
+// leave notes that nobody waits for an entry.
+func (k *Keeper) leave(e *Entry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e.left = true
 }
 
 // leaving is an entry that is, or may be, removed.

@@ -1,11 +1,13 @@
 package local
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,14 +19,41 @@ import (
 	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
-// limitFiles sets how many files all idle supervisors may open.
+// limitFiles sets how many files all idle supervisors may open. They serve by then: the runtime of one that begins
+// raises its own limit, keeps the one that it found, and gives that to what it forks. So a limit that is set before has
+// a supervisor begin a task whose loader can open nothing; the task's exit code 127 is its own then.
 func (o *opened) limitFiles(most uint64) {
 	o.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, s := range o.slots {
+		o.awaitUp(s)
 		if err := unix.Prlimit(s.pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: 1 << 12}, nil); err != nil {
 			o.Fatal(err)
+		}
+	}
+}
+
+// awaitUp waits until a supervisor has written that it serves.
+func (o *opened) awaitUp(s *slot) {
+	o.Helper()
+	for end := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		text, err := os.ReadFile(filepath.Join(s.dir, "journal"))
+		if errors.Is(err, os.ErrNotExist) {
+			return // it has ended
+		}
+		if err != nil {
+			o.Fatal(err)
+		}
+		lines, err := readJournal(bytes.NewReader(text))
+		if err != nil {
+			o.Fatal(err)
+		}
+		if slices.ContainsFunc(lines, func(l line) bool { return l.Up != nil || l.Sick != nil }) {
+			return
+		}
+		if time.Now().After(end) {
+			o.Fatalf("the supervisor of %s does not serve: %s", s.dir, text)
 		}
 	}
 }

@@ -292,7 +292,7 @@ func (r *run) healAll(ctx context.Context) error {
 		return err
 	}
 	for _, m := range r.members {
-		if !m.up() {
+		if m.began() && !m.up() {
 			if err := m.launch(); err != nil {
 				return err
 			}

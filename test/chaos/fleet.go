@@ -351,6 +351,13 @@ func (m *member) end(sig syscall.Signal) error {
 	}
 }
 
+// began reports whether the broker was ever started: a guest's is not before it joins.
+func (m *member) began() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.broker != nil
+}
+
 // up reports whether the broker's process runs or is stopped.
 func (m *member) up() bool {
 	m.mu.Lock()

@@ -7,9 +7,9 @@ import (
 	"github.com/cloudshare/cloudshare/test/chaos/check"
 )
 
-// honest returns the members that keep to the protocol: they are asked, and judged.
+// honest returns the members that keep to the protocol, but guests that have not joined: they are asked, and judged.
 func (f *fleet) honest() []*member {
-	return slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m.hostile })
+	return slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m.hostile || !m.began() })
 }
 
 // honesty tells the checker who they are.

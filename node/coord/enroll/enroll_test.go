@@ -306,6 +306,36 @@ func TestOnlyMembersAreToldTheRoster(t *testing.T) {
 	}
 }
 
+// TestRefreshSaysThatTheKeyIsUnknown: a member whose key was replaced is told so, not that too few agree: it waited for
+// electors that answered all the time.
+func TestRefreshSaysThatTheKeyIsUnknown(t *testing.T) {
+	m := newMember(t)
+	key := identity.Generate()
+	v := m.invite("b")
+	known, err := asking(t, "b", key).Join(patient(t), v, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		key  identity.Key
+		want error
+	}{"known": {key, nil}, "replaced": {identity.Generate(), relay.ErrUnknownKey}} {
+		a := asking(t, "b", c.key)
+		trust, err := truststore.Open(filepath.Join(t.TempDir(), "roster"), nil)
+		if err == nil {
+			err = trust.Reset(known)
+		}
+		own, cause := relay.NewIdentity(c.key, trust)
+		if err = errors.Join(err, cause); err != nil {
+			t.Fatal(err)
+		}
+		a.Dialer.Net = &relay.Network{Identity: own}
+		if _, err = a.Refresh(patient(t), known, []relay.Peer{{Site: "a", Addr: m.addr}}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A newer roster counts once more than half of the electors tell it; one of them alone, or an older one, does not.
 func TestAgreedRoster(t *testing.T) {
 	of := func(index uint64, sites ...string) truststore.Roster {

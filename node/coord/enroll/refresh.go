@@ -37,6 +37,9 @@ func (a *Asking) Refresh(ctx context.Context, now truststore.Roster, members []r
 		}
 		wg.Go(func() {
 			got, r, err := a.ask(ctx, members[at], now.Federation, nil)
+			if err == nil && got.Verdict == Refused { // strangers are greeted here, and told nothing
+				err = fmt.Errorf("%s refuses: %w: %s", m.Site, relay.ErrUnknownKey, line(got.Why))
+			}
 			if err == nil && got.Verdict == Admitted && r.Federation == now.Federation {
 				mu.Lock()
 				told = append(told, r)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/cloudshare/cloudshare/node/identity"
 )
@@ -66,6 +67,8 @@ type peerConn struct {
 	site     string
 	kind     Kind
 	accepted bool
+	// replaced is when it was seen that the site has another key. Guarded by of.mu.
+	replaced time.Time
 }
 
 // Close implements net.Conn. It waits for nobody: a goodbye to one who does not read would take seconds, and
@@ -192,7 +195,25 @@ func (i *Identity) mayStay(c *peerConn) bool {
 	case c.accepted && c.kind == KindRaft && !s.Elector:
 		return false
 	}
-	return s.Site != "" && s.Site == c.site
+	return s.Site != "" && s.Site == c.site || s.Site == "" && i.owesNews(c)
+}
+
+// newsWait is how long a connection of raft that was dialed to a site stays once that has another key.
+const newsWait = time.Second
+
+// owesNews reports whether a connection whose key is nobody's any more stays for a moment: it was dialed for raft, to a
+// site that has another key now, and is not expelled. By it the site is told that, which nobody else will tell it; who
+// has stolen the old key reaches nobody by it. REQUIRES: i.mu held.
+func (i *Identity) owesNews(c *peerConn) bool {
+	next, known := i.roster.Key(c.site)
+	if c.accepted || c.kind != KindRaft || !known || i.roster.Find(next).Banned {
+		return false
+	}
+	if c.replaced.IsZero() {
+		c.replaced = time.Now()
+		time.AfterFunc(newsWait, func() { i.Recheck() })
+	}
+	return time.Since(c.replaced) < newsWait
 }
 
 // Recheck closes the connections of those who may not have them any more. It is to be called when the roster has

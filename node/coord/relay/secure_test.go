@@ -317,6 +317,51 @@ func TestRecheckEndsConnections(t *testing.T) {
 	}
 }
 
+// TestReplacedKeyHearsOfIt: a site whose key is replaced hears that by the connections of raft that its leader has to
+// it: they stay for a moment. Those that it has dialed, others, and those of an expelled site end at once.
+func TestReplacedKeyHearsOfIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind  Kind
+		after Standing // of the site, with another key
+		stays bool
+	}{
+		"raft":     {KindRaft, Standing{Elector: true}, true},
+		"forward":  {KindForward, Standing{Elector: true}, false},
+		"expelled": {KindRaft, Standing{Banned: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSecured(t)
+			leader := s.identity(s.keys["b"])
+			d := Dialer{Net: &Network{Identity: leader}, Site: "b"}
+			conn, err := d.Dial(t.Context(), Peer{Site: "a", Addr: s.addr}, c.kind, testGroup)
+			if err == nil {
+				_, err = conn.Write([]byte{1})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			accepted := s.accepted()
+			s.roster.set(s.keys["a"], Standing{})
+			c.after.Site = "a"
+			s.roster.set(identity.Generate(), c.after)
+			began := time.Now()
+			if n := leader.Recheck(); (n == 0) != c.stays {
+				t.Fatalf("%d connections were closed", n)
+			}
+			if !c.stays {
+				return
+			}
+			if _, err = conn.Write([]byte("news")); err != nil {
+				t.Fatal(err)
+			}
+			heard, _ := io.ReadAll(accepted) // to its end
+			if took := time.Since(began); string(heard) != "\x01news" || took < newsWait {
+				t.Errorf("heard %q, and the end of it after %s", heard, took)
+			}
+		})
+	}
+}
+
 // Strangers who connect and do not shake hands take no place from a member.
 func TestSilentHandshakes(t *testing.T) {
 	s := newSecured(t)

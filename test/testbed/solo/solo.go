@@ -109,6 +109,12 @@ func (b *Broker) End(sig syscall.Signal) {
 	}
 }
 
+// Send sends a signal to the broker, which goes on or stands still.
+func (b *Broker) Send(sig syscall.Signal) {
+	b.Helper()
+	b.Must(b.cmd.Process.Signal(sig))
+}
+
 // Must ends the test on an error, with the end of the broker's log.
 func (b *Broker) Must(err error) {
 	b.Helper()

@@ -18,13 +18,15 @@ const (
 	ZooKeeper   = "zookeeper"
 	RaftDir     = "raft"
 	ZKDir       = "zk"
-	KeyFile     = "key"         // the site's key: a secret
-	NextKeyFile = "key.next"    // the one that is to follow it, while it is replaced
-	SecretFile  = "payload.key" // what this site's jobs are sealed with: a copy of the journal's
-	NextSecret  = SecretFile + ".next"
-	RosterFile  = "roster"   // who the members are, as this broker has seen last
-	DivergedDir = "diverged" // states of a broker that stopped because its own differs
-	EvidenceDir = "evidence" // what other sites have signed, where that differs
+	KeyFile     = "key"      // the site's key: a secret
+	NextKeyFile = "key.next" // the one that is to follow it, while it is replaced
+	// FormerKeyFile is the key of before, until the log shows that the federation has the next one.
+	FormerKeyFile = "key.former"
+	SecretFile    = "payload.key" // what this site's jobs are sealed with: a copy of the journal's
+	NextSecret    = SecretFile + ".next"
+	RosterFile    = "roster"   // who the members are, as this broker has seen last
+	DivergedDir   = "diverged" // states of a broker that stopped because its own differs
+	EvidenceDir   = "evidence" // what other sites have signed, where that differs
 )
 
 // zkSession returns the session timeout asked for.

@@ -14,9 +14,10 @@ import (
 )
 
 // Settle finishes the replacement of a site's key, at the start of its broker. If the saved roster has the site with
-// the key that was to follow, that takes the place of the old one; and what the data folder holds of the backends is
-// bound to the key that the roster has. settled says that the roster has the site with the key that is in place now:
-// then the journal is to be bound to it, too (record.Journal.Succeed). A folder without a roster stays as it is.
+// the key that was to follow, that takes the place of the old one, which stays as key.former until Proven; and what the
+// data folder holds of the backends is bound to the key that the roster has. settled says that the roster has the site
+// with the key that is in place now: then the journal is to be bound to it, too (record.Journal.Succeed). A folder
+// without a roster stays as it is.
 func Settle(dataDir, site string) (settled bool, err error) {
 	want, known, err := rostered(dataDir, site)
 	if err != nil || !known {
@@ -28,7 +29,10 @@ func Settle(dataDir, site string) (settled bool, err error) {
 	case err != nil:
 		return false, err
 	case next.Public() == want:
-		if err = Swap(dataDir); err != nil {
+		if err = keepFormer(dataDir); err == nil {
+			err = Swap(dataDir)
+		}
+		if err != nil {
 			return false, err
 		}
 	}

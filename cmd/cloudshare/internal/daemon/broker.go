@@ -101,7 +101,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	if err != nil {
 		return err
 	}
-	key, err := identify(cfg, p.journal, joined, log)
+	key, err := identify(ctx, cfg, p.journal, joined, log)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,15 +10,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
-	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/credentials"
 	"github.com/cloudshare/cloudshare/node/identity"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
 // identify returns the key of a data directory, which is made at the first start: its hash is the node id. joined says
 // that the directory is a member's already.
-func identify(cfg config.Config, j *record.Journal, joined bool, log zerolog.Logger) (key identity.Key, err error) {
-	settled, err := credentials.Settle(cfg.DataDir, cfg.Site)
+func identify(ctx context.Context, cfg config.Config, j *record.Journal, joined bool, log zerolog.Logger) (
+	key identity.Key, err error,
+) {
+	settled, err := settleKey(ctx, cfg, log)
 	if err != nil {
 		return key, err
 	}

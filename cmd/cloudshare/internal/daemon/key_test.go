@@ -22,7 +22,7 @@ func identified(t *testing.T, dir string, joined bool) ([16]byte, error) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	key, err := identify(config.Config{Site: "site-1", DataDir: dir}, j, joined, zerolog.Nop())
+	key, err := identify(t.Context(), config.Config{Site: "site-1", DataDir: dir}, j, joined, zerolog.Nop())
 	if err != nil {
 		return [16]byte{}, err
 	}

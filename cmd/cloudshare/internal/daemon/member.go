@@ -127,6 +127,7 @@ func (m *siteMember) follow(federation [16]byte, r *replica.Replica) {
 		if err := m.Trust.Update(credentials.RosterOf(federation, changed, c)); err != nil {
 			m.log.Error().Err(err).Msg("who the members are is not kept: free the disk, or this broker knows less after a restart")
 		}
+		m.provenKey(c)
 	})
 }
 
@@ -214,6 +215,9 @@ func (m *siteMember) refresh(ctx context.Context, log orderedLog) {
 		once, cancel := context.WithTimeout(ctx, refreshWait)
 		m.learn(asking.Refresh(once, m.Trust.Roster(), known.Peers()))
 		cancel()
+		if m.refusal() != "" && m.isSuperseded(ctx, known.Peers()) {
+			return // a restart is what helps
+		}
 	}
 }
 
@@ -221,7 +225,7 @@ func (m *siteMember) refresh(ctx context.Context, log orderedLog) {
 func (m *siteMember) learn(r truststore.Roster, err error) {
 	switch {
 	case errors.Is(err, relay.ErrBanned), errors.Is(err, relay.ErrUnknownKey):
-		why := "the others refuse this site: " + err.Error()
+		why := "the others refuse this site: " + err.Error() + m.keyHint(err)
 		if before := m.refused.Swap(&why); before == nil || *before != why {
 			m.log.Warn().Err(err).Msg("the other members do not talk to this site")
 		}

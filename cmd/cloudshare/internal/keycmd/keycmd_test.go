@@ -2,6 +2,7 @@ package keycmd
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -16,10 +17,12 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/clitest"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/credentials"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/payloadkey"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/signature"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/truststore"
 	"github.com/cloudshare/cloudshare/node/identity"
 )
@@ -145,8 +148,9 @@ func TestRotate(t *testing.T) {
 	m := newMember(t)
 	old := m.inForce()
 	m.silent = true
-	if code, _, _ := m.run("", "rotate"); code == 0 {
-		t.Fatal("the answer was not lost")
+	if code, _, errs := m.run("", "rotate"); code == 0 || !strings.Contains(errs, "restart the broker, which asks them") ||
+		strings.Count(errs, "\n") != 1 {
+		t.Fatalf("the answer was not lost: exit %d, %s", code, errs)
 	}
 	m.silent = false
 	code, out, errs := m.run("", "rotate")
@@ -157,6 +161,28 @@ func TestRotate(t *testing.T) {
 	if x, _ := m.state.Member("site-1"); x.Generation != 1 {
 		t.Errorf("the key was replaced %d times", x.Generation)
 	}
+}
+
+// TestRotateGoesOn: once the broker on the folder has learned that the next key is in force, nobody is asked.
+func TestRotateGoesOn(t *testing.T) {
+	m := newMember(t)
+	m.silent = true
+	m.run("", "rotate")
+	next, err := identity.Load(filepath.Join(m.dir, config.NextKeyFile))
+	id := next.Public().Node()
+	err = errorsOf(err, os.MkdirAll(filepath.Join(m.dir, config.RaftDir), 0o700),
+		facade.SaveMember(filepath.Join(m.dir, config.RaftDir), map[string]any{
+			"version": 3, "site": "site-1", "node": hex.EncodeToString(id[:]), "federation": uuid.UUID(testFederation).String(),
+		}), credentials.Learn(m.dir, credentials.Founded(testFederation, "site-1", next.Public())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.addr = "http://127.0.0.1:1"
+	code, out, errs := m.run("", "rotate")
+	if code != 0 || !strings.Contains(out, next.Public().String()) || !strings.Contains(errs, "Restart") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	m.inForce()
 }
 
 // The recovery key is printed once, alone, and replaces a key that is lost; the saved roster knows the new one.

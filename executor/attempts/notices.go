@@ -24,6 +24,10 @@ type Notices struct {
 // OpenNotices starts to listen.
 func OpenNotices() (*Notices, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if errors.Is(err, unix.EMFILE) {
+		return nil, fmt.Errorf("make inotify, of which each broker needs one: this user has as many as it may, or this process as "+
+			"many files open: raise fs.inotify.max_user_instances (sysctl), or the limit of open files: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make inotify: %w", err)
 	}

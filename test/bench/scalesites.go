@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cloudshare/cloudshare/test/chaos/netlab"
@@ -13,7 +16,11 @@ import (
 )
 
 // crowd is brokers of one host, so that all of them send over its loopback, and nobody else does.
-type crowd struct{ farSites }
+type crowd struct {
+	farSites
+
+	inotify string // how many instances of it a user could have before
+}
 
 const (
 	crowdVoters = 5
@@ -30,9 +37,13 @@ func openCrowd(ctx context.Context, env environment, profile string) (*crowd, er
 	if err != nil {
 		return nil, err
 	}
+	before, err := allowInotify()
+	if err != nil {
+		return nil, errors.Join(err, lab.Close())
+	}
 	c := &crowd{farSites{
 		lab: lab, dir: filepath.Join(env.dir, "crowd-"+profile), binary: env.binary, profile: profile, cores: 1,
-	}}
+	}, before}
 	for range crowdVoters {
 		if err := c.add(); err != nil {
 			return nil, errors.Join(err, lab.Close())
@@ -42,6 +53,31 @@ func openCrowd(ctx context.Context, env environment, profile string) (*crowd, er
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
+}
+
+// inotifyMost is how many instances of inotify a user may have; each broker has one. Systems allow 128.
+const inotifyMost = "/proc/sys/fs/inotify/max_user_instances"
+
+// allowInotify has this user's brokers be as many as are wanted here, and returns what was allowed before.
+func allowInotify() (before string, err error) {
+	b, err := os.ReadFile(inotifyMost)
+	if err != nil {
+		return "", fmt.Errorf("read how many instances of inotify there may be: %w", err)
+	}
+	before = strings.TrimSpace(string(b))
+	if n, err := strconv.Atoi(before); err == nil && n >= 1024 {
+		return before, nil
+	}
+	if err = os.WriteFile(inotifyMost, []byte("1024"), 0); err != nil {
+		return "", fmt.Errorf("let more brokers have inotify: %w", err)
+	}
+	return before, nil
+}
+
+// close ends all brokers.
+func (c *crowd) close() error {
+	err := c.farSites.close()
+	return errors.Join(err, os.WriteFile(inotifyMost, []byte(c.inotify), 0))
 }
 
 // add configures one more site.

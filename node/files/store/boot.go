@@ -92,7 +92,7 @@ func (s *Store) Close() error {
 	if len(s.open) == 0 {
 		err = s.syncCache()
 	}
-	if err = errors.Join(err, s.disk.root.Close()); err != nil {
+	if err = errors.Join(err, s.disk.close()); err != nil {
 		return fmt.Errorf("close store of files: %w", asFull(err))
 	}
 	return nil

@@ -30,7 +30,8 @@ const (
 
 // disk is the store's folder and what is done to it. Names are below the folder; a link leads nowhere out of it.
 type disk struct {
-	root *os.Root
+	root   *os.Root
+	folder *os.File // the same one, from which names are resolved in one step
 	// fault, if set, is called at each fail point, and may return an error in the place of what was to be done.
 	fault func(point) error
 }
@@ -61,7 +62,7 @@ func (d *disk) tryCreate(name string) (*os.File, error) {
 	if err := d.at(pointCreate); err != nil {
 		return nil, err
 	}
-	return d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|asFile, 0o600)
+	return d.openBelow(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // it is new, so no pipe
 }
 
 // mkdir makes a folder and those above it, durably but in the cache; one that is there may be just as new.
@@ -87,7 +88,7 @@ func (d *disk) mkdir(name string) error {
 
 // open opens a file of the store: no pipe, no folder.
 func (d *disk) open(name string, flags int) (*os.File, error) {
-	f, err := d.root.OpenFile(name, flags|asFile, 0)
+	f, err := d.openBelow(name, flags|asFile, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -133,14 +134,14 @@ func (d *disk) rename(from, to string) error {
 	if err := d.at(pointRename); err != nil {
 		return err
 	}
-	err := d.root.Rename(from, to)
+	err := d.renameBelow(from, to)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err = d.mkdir(path.Dir(to)); err != nil {
 		return err
 	}
-	return d.root.Rename(from, to)
+	return d.renameBelow(from, to)
 }
 
 // syncFolder has the disk know the names in a folder.
@@ -159,7 +160,7 @@ func (d *disk) syncFolder(name string) error {
 func (d *disk) remove(name string) error {
 	err := d.at(pointRemove)
 	if err == nil {
-		err = d.root.Remove(name)
+		err = d.removeBelow(name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -168,4 +169,6 @@ func (d *disk) remove(name string) error {
 }
 
 // touch notes when a file was used last; it may be lost.
-func (d *disk) touch(name string, used time.Time) { _ = d.root.Chtimes(name, used, used) }
+func (d *disk) touch(name string, used time.Time) { _ = d.touchBelow(name, used) }
+
+func (d *disk) close() error { return errors.Join(d.folder.Close(), d.root.Close()) }

@@ -20,6 +20,7 @@ func TestFullDiskTakesTheCacheFirst(t *testing.T) {
 			return err
 		},
 		"begin": func(r *rig) error {
+			r.Store.piece = 2
 			p, err := r.Begin(cached, files.BlobOf([]byte("input")))
 			if err != nil {
 				return err

@@ -125,7 +125,10 @@ func (r *Reader) checkSize() error {
 
 // judge words an error of reading; one that the blob causes marks it as damaged.
 func (r *Reader) judge(what string, err error) error {
-	damage := []error{errShort, errOtherHash, os.ErrNotExist, syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG}
+	damage := []error{
+		errShort, errOtherHash, os.ErrNotExist, syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG,
+		syscall.ELOOP, syscall.EXDEV, // a link stands there that leads to itself, or out
+	}
 	for _, cause := range damage {
 		if errors.Is(err, cause) {
 			r.s.mu.Lock()

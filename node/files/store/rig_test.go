@@ -112,7 +112,7 @@ func (r *rig) use(s *Store) {
 // reopen does as a process does that was killed and starts again.
 func (r *rig) reopen() {
 	r.Helper()
-	_ = r.Store.disk.root.Close()
+	_ = r.Store.disk.close()
 	r.start()
 }
 

@@ -81,12 +81,16 @@ func open(o Options, m machine) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store of files: %w", err)
 	}
-	s.disk = disk{root: root, fault: m.fault}
+	folder, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open store of files: %w", err), root.Close())
+	}
+	s.disk = disk{root: root, folder: folder, fault: m.fault}
 	if err = s.load(); err == nil {
 		err = s.checkBoot(m.boot)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open store of files in %s: %w", dir, asFull(err)), root.Close())
+		return nil, errors.Join(fmt.Errorf("open store of files in %s: %w", dir, asFull(err)), s.disk.close())
 	}
 	return s, nil
 }

@@ -11,7 +11,7 @@
 // Usage: go run ./test/bench -binary bin/cloudshare [-beside OTHER] [-out FILE] [-only NAME,…] [-quick] [-o json]
 //
 // -beside has another build of the program, such as an earlier commit's, take turns in sections users and builds.
-// -quick shows within about a minute that everything works: shorter windows,
+// -quick shows within some two minutes that everything works: shorter windows,
 // fewer starts, smaller queues, the corners of the state machine's grid. Its
 // figures are no figures to quote.
 package main

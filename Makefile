@@ -250,7 +250,7 @@ docs: need-go tools ## rewrite the generated parts of the guides
 	@$(GO) test -count=1 -run TestConceptsDrawThePaper ./cmd/cloudshare -rewrite
 
 .PHONY: bench
-bench: build ## measure the figures, each beside its own limit (13 minutes at most; containers and Kubernetes as root, where they are)
+bench: build ## measure the figures, each beside its own limit (16 minutes at most; containers and Kubernetes as root, where they are)
 	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" $(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench.txt
 
 # Any folder of logs; of the paper's logs those that are there, else all.

@@ -14,7 +14,6 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/exports"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
@@ -87,7 +86,7 @@ func (x *exporter) resolve(reqs []node.Request, reply func(int, node.Answer)) ([
 	return reqs, func(i int, a node.Answer) {
 		if r := &reqs[i]; r.Attached != nil && a.Err == nil && !a.Replayed {
 			x.book.Keep(a.ID.Num, *r.Attached)
-			coord.Signal(x.ended.kept)
+			x.ended.keep(a.ID.Num)
 		}
 		reply(i, a)
 	}

@@ -2,10 +2,12 @@ package broker
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 const (
@@ -14,6 +16,8 @@ const (
 	endedEvery = 10 * time.Second
 	// endedLook bounds the jobs that are looked at in one go.
 	endedLook = 1000
+	// mostAccepted is how many jobs may be accepted between two looks before all are looked up instead.
+	mostAccepted = 10_000
 )
 
 // endedJobs finds out which jobs of this site have ended, of those that somebody keeps a book of.
@@ -29,10 +33,35 @@ type endedJobs struct {
 	take func(nums []uint64) error
 	late string
 	kept chan struct{} // has one while jobs were accepted that nobody has looked at
+
+	mu       sync.Mutex
+	accepted []uint64 // those, at most mostAccepted; guarded by mu
+	more     bool     // there were more; guarded by mu
 }
 
-// watch looks which jobs have ended: those that events name, and now and then all. What an event does not tell, since
-// the broker was not there, the state does.
+// keep has a job looked at that the book has from now on: it may have ended before.
+func (w *endedJobs) keep(num uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.accepted) < mostAccepted {
+		w.accepted = append(w.accepted, num)
+	} else {
+		w.more = true
+	}
+	coord.Signal(w.kept)
+}
+
+// takeKept returns the jobs that were kept since it was called last, and whether there are more of them.
+func (w *endedJobs) takeKept() (nums []uint64, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	nums, more = w.accepted, w.more
+	w.accepted, w.more = nil, false
+	return nums, more
+}
+
+// watch looks which jobs have ended: those that events name, those that were accepted a moment ago, and now and then
+// all. What an event does not tell, since the broker was not there, the state does.
 func (w *endedJobs) watch() {
 	sub := w.b.Events(w.b.Feed().Now(), node.EventFilter{
 		Kinds: map[fsm.EventKind]bool{fsm.EventJobEnded: true}, Site: w.b.cfg.Site,
@@ -54,7 +83,9 @@ func (w *endedJobs) watch() {
 		select {
 		case <-more:
 		case <-w.kept:
-			all = true
+			var nums []uint64
+			nums, all = w.takeKept()
+			w.look(nums)
 		case <-tick.C:
 			all = true
 		case <-w.ctx.Done():

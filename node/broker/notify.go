@@ -9,7 +9,6 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/notices"
@@ -64,7 +63,7 @@ func (n *notifier) resolve(reqs []node.Request, reply func(int, node.Answer)) ([
 	return reqs, func(i int, a node.Answer) {
 		if r := &reqs[i]; namesURLs(*r) && a.Err == nil && !a.Replayed {
 			n.book.Keep(a.ID.Num, node.NewNotices(r.User, r.Spec.Notify))
-			coord.Signal(n.ended.kept)
+			n.ended.keep(a.ID.Num)
 		}
 		reply(i, a)
 	}

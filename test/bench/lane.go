@@ -30,6 +30,12 @@ const answerLimit = 30 * time.Second
 func dialLane(
 	ctx context.Context, s *testbed.Site, contentType string, body []byte, authorize func(http.Header),
 ) (*lane, error) {
+	return dialLaneTo(ctx, s, "/v1/jobs", contentType, body, authorize)
+}
+
+func dialLaneTo(
+	ctx context.Context, s *testbed.Site, path, contentType string, body []byte, authorize func(http.Header),
+) (*lane, error) {
 	header := http.Header{"Content-Type": {contentType}, "Content-Length": {strconv.Itoa(len(body))}}
 	authorize(header)
 	conn, err := s.Connect(ctx)
@@ -37,7 +43,7 @@ func dialLane(
 		return nil, err
 	}
 	var head bytes.Buffer
-	head.WriteString("POST /v1/jobs HTTP/1.1\r\nHost: " + s.URL.Host + "\r\n")
+	head.WriteString("POST " + path + " HTTP/1.1\r\nHost: " + s.URL.Host + "\r\n")
 	if err = header.Write(&head); err != nil {
 		return nil, err
 	}
@@ -55,10 +61,17 @@ func dialLanesAs(
 	ctx context.Context, fed *testbed.Federation, n int, contentType string, body []byte,
 	authorize func(client int, h http.Header),
 ) ([]*lane, error) {
+	return dialLanesTo(ctx, fed, n, "/v1/jobs", contentType, body, authorize)
+}
+
+func dialLanesTo(
+	ctx context.Context, fed *testbed.Federation, n int, path, contentType string, body []byte,
+	authorize func(client int, h http.Header),
+) ([]*lane, error) {
 	lanes := make([]*lane, 0, n)
 	for i := range n {
 		site := fed.Sites[i%len(fed.Sites)]
-		l, err := dialLane(ctx, site, contentType, body, func(h http.Header) { authorize(i, h) })
+		l, err := dialLaneTo(ctx, site, path, contentType, body, func(h http.Header) { authorize(i, h) })
 		if err != nil {
 			closeLanes(lanes)
 			return nil, err

@@ -40,11 +40,11 @@ type graphBox struct {
 	Sure    bool // nothing can have changed meanwhile
 }
 
-// graphLine leads from a box to a port.
+// graphLine leads from a box to a port, or is a lane by which several do.
 type graphLine struct {
 	D     string // of the path
 	Open  bool   // what is waited for has not ended
-	Title string
+	Title string // "" for a lane
 }
 
 // graphPort is where lines come to a box that are for the same wish.
@@ -96,6 +96,7 @@ func drawGraph(g *jobgraph.Graph) graph {
 		}
 	}
 	for n := range g.Nodes {
+		d.addLanes(n)
 		d.addEdges(n)
 	}
 	return d.out
@@ -244,23 +245,40 @@ func (d *drawing) addEdges(n int) {
 	}
 }
 
-// addLine draws a line by the lanes of its node, level wherever boxes are.
+// addLine draws an edge from its node's box, or from the last lane of it before the port.
 func (d *drawing) addLine(e jobgraph.Edge, port int) {
 	from, to := &d.of.Nodes[e.From], &d.of.Nodes[e.To]
-	first, last := d.column[e.From], d.column[e.To]
-	y := d.middle[first][cell{node: e.From}]
-	path := fmt.Sprintf("M%d %d", columnX(first)+boxWidth, y)
-	for c := first + 1; c <= last; c++ {
-		next, right := port, columnX(c)
-		if c < last {
-			next, right = d.middle[c][cell{node: e.From, lane: true}], columnX(c)+boxWidth
-		}
-		join := columnX(c) - joinWidth
-		half := join - curveWidth/2
-		path += fmt.Sprintf("C%d %d %d %d %d %dH%d", half, y, half, next, join, next, right)
-		y = next
+	last := d.column[e.To]
+	line := graphLine{
+		D: curve(columnX(last-1)+boxWidth, d.passes(e.From, last-1), last, port, columnX(last)), Open: !from.Ended(),
+		Title: fmt.Sprintf("%s after %s, which %s", to.ID, from.ID, wishes[e.When]),
 	}
-	line := graphLine{D: path, Open: !from.Ended(), Title: fmt.Sprintf("%s after %s, which %s", to.ID, from.ID, wishes[e.When])}
 	d.out.Open, d.out.Over = d.out.Open || line.Open, d.out.Over || !line.Open
 	d.out.Lines = append(d.out.Lines, line)
+}
+
+// addLanes draws the lanes of a node, which its edges share: so a picture has no more lines than edges and cells.
+func (d *drawing) addLanes(n int) {
+	for c := d.column[n] + 1; c < len(d.columns); c++ {
+		y, has := d.middle[c][cell{node: n, lane: true}]
+		if !has {
+			return
+		}
+		d.out.Lines = append(d.out.Lines, graphLine{
+			D:    curve(columnX(c-1)+boxWidth, d.passes(n, c-1), c, y, columnX(c)+boxWidth),
+			Open: !d.of.Nodes[n].Ended(),
+		})
+	}
+}
+
+// passes returns where the edges of a node leave a column: at its box, or by its lane.
+func (d *drawing) passes(n, column int) int {
+	return d.middle[column][cell{node: n, lane: column != d.column[n]}]
+}
+
+// curve leads from a column's right edge to a level piece in the next one.
+func curve(x, y, column, next, right int) string {
+	join := columnX(column) - joinWidth
+	half := join - curveWidth/2
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %dH%d", x, y, half, y, half, next, join, next, right)
 }

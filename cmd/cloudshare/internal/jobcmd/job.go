@@ -47,7 +47,7 @@ job's: 0 succeeded, 10 failed, 11 cancelled, 12 lost.`,
 			return showJob(a, job)
 		},
 	}
-	cli.Choice(cmd, &graph, "graph", []string{graphTable, graphDOT}, "show the jobs around it that wait for each other, as")
+	cli.Choice(cmd, &graph, "graph", []string{graphTable, graphDOT}, "show the jobs around it instead: as a table, or in the language of Graphviz (dot)")
 	cmd.Flags().Lookup("graph").NoOptDefVal = graphTable
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -227,7 +228,9 @@ func (f *fakeBroker) KeptOutputs(_ command.JobID, positions []uint32) (out []nod
 func (f *fakeBroker) MayHaveRun(command.JobID) []node.ElsewhereError { return f.mayHave }
 
 func (f *fakeBroker) Dependencies(_ context.Context, id command.JobID, _ int) (node.Dependencies, error) {
-	return f.waits[id], nil
+	d := f.waits[id]
+	d.Waiting = slices.Clone(d.Waiting) // whoever asks may leave some out
+	return d, nil
 }
 
 func (f *fakeBroker) Cancel(_ context.Context, id command.JobID) error {

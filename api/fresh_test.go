@@ -15,7 +15,7 @@ import (
 
 // readPaths show the replicated state.
 var readPaths = []string{
-	"/v1/jobs", "/v1/jobs/site-1.1", "/v1/jobs/site-1.1/tasks", "/v1/jobs/site-1.1/why", "/v1/sites", "/v1/queue", "/v1/quota", "/v1/ledger", "/v1/plausibility", "/v1/policy", "/v1/status",
+	"/v1/jobs", "/v1/jobs/site-1.1", "/v1/jobs/site-1.1/tasks", "/v1/jobs/site-1.1/why", "/v1/jobs/site-1.1/graph", "/v1/sites", "/v1/queue", "/v1/quota", "/v1/ledger", "/v1/plausibility", "/v1/policy", "/v1/status",
 }
 
 // readable is a broker with a job and a state of some freshness.

@@ -42,7 +42,7 @@ func TestProxyStripsCredentials(t *testing.T) {
 		"Idempotency-Key", "mine", "Accept", "application/json",
 	}
 	for _, target := range []string{
-		"GET /v1/jobs/site-2.1", "GET /v1/jobs/site-2.1/tasks", "GET /v1/jobs/site-2.1/why",
+		"GET /v1/jobs/site-2.1", "GET /v1/jobs/site-2.1/tasks", "GET /v1/jobs/site-2.1/why", "GET /v1/jobs/site-2.1/graph",
 		"GET /v1/wait?job=site-2.1&wait=1s", "GET /jobs/site-2.1",
 	} {
 		method, path, _ := strings.Cut(target, " ")

@@ -68,7 +68,7 @@ func (u *users) listed(who, query string) string {
 func TestUsersSeeTheirOwn(t *testing.T) {
 	u := newUsers(t)
 	alices, bobs := u.submit("alice").ID, u.submit("bob").ID
-	for _, path := range []string{"", "/tasks", "/logs", "/logs?all=true", "/kept?tasks=0", "/why"} {
+	for _, path := range []string{"", "/tasks", "/logs", "/logs?all=true", "/kept?tasks=0", "/why", "/graph"} {
 		u.refused("bob's"+path, u.as("alice", "GET", "/v1/jobs/"+bobs+path, ""), 403, "not-owner")
 		for _, who := range []string{"bob", "operator"} {
 			if w := u.as(who, "GET", "/v1/jobs/"+bobs+path, ""); w.Code != 200 {

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/api/web/webtest"
@@ -33,4 +34,37 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 	b.Submit(between)
 	wants(t, "held between its tasks", get(t, h, "/jobs/site-002.78"), "Waited for", "!Waits for", "3 held")
 	wants(t, "first", get(t, h, "/jobs/site-002.76"), "Awaited by", `href="/jobs/site-002.77"`, "merge", "3 more wait", "!Waits for")
+}
+
+// TestGraphOnThePage: the picture has the jobs around the page's, also those that are no neighbours, each once and with
+// a link; a job without any has no picture.
+func TestGraphOnThePage(t *testing.T) {
+	b := webtest.New(3, 10)
+	id := func(num uint64) command.JobID { return command.JobID{Site: "site-002", Num: num} }
+	b.Waits = map[command.JobID]node.Dependencies{}
+	for num := uint64(80); num < 84; num++ {
+		j := b.Some(num, "link", "queued", map[string]uint32{node.Held: 1})
+		if num == 80 {
+			j = b.Some(num, "<first>", "running", map[string]uint32{"running": 1})
+		} else {
+			j.Spec.After = []jobspec.Dependency{{Job: id(num - 1), When: jobspec.WhenAny}}
+			b.Waits[id(num)] = node.Dependencies{On: []node.Dependency{{Job: id(num - 1), When: jobspec.WhenAny}}}
+			before := b.Waits[id(num-1)]
+			before.Waiting, before.All = []command.JobID{id(num)}, 1
+			b.Waits[id(num-1)] = before
+		}
+		b.Submit(j)
+	}
+	last := b.Waits[id(83)]
+	last.All = 10_000
+	b.Waits[id(83)] = last
+	h := newPages(t, b)
+	page := get(t, h, "/jobs/site-002.82")
+	wants(t, "a chain", page, "Jobs around it", `role="group"`, `id="g-site-002.80" href="/jobs/site-002.80"`, `id="g-site-002.83"`,
+		"&lt;first&gt;", "!<first>", "site-002.80 · running", "site-002.81 · held", `aria-current="page"`, "10,000 more after", "And 10,000 more",
+		"site-002.82 after site-002.81, which must end")
+	if n := strings.Count(page, `class="node`); n != 4 {
+		t.Errorf("%d boxes", n)
+	}
+	wants(t, "a job of its own", get(t, h, "/jobs/site-002.1"), "!Jobs around it", "!graph-box")
 }

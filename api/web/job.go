@@ -33,6 +33,7 @@ type jobView struct {
 	WaitsOn     []waitRow
 	Awaited     []waitRow
 	MoreAwaited int
+	Graph       graph // around it; no boxes: it waits for none, and none waits for it
 	Tasks       taskPage
 	Gantt       gantt
 	Log         logPanel

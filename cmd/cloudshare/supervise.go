@@ -6,6 +6,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/kube/guard"
 	"github.com/cloudshare/cloudshare/executor/local"
+	"github.com/cloudshare/cloudshare/executor/plan"
 	"github.com/cloudshare/cloudshare/executor/sandbox/outbound"
 	"github.com/cloudshare/cloudshare/executor/steps"
 )
@@ -21,7 +22,7 @@ func supervise(args []string) (code int, yes bool) {
 		return outbound.Serve(args[1:]), true
 	case len(args) == 1 && args[0] == box.Verb:
 		return box.Init(), true
-	case len(args) == 1 && args[0] == steps.Verb && os.Args[0] == steps.Program:
+	case len(args) == 1 && args[0] == plan.Verb && os.Args[0] == plan.Program:
 		return steps.Main(), true
 	case len(args) == 2 && args[0] == box.NetworkVerb:
 		return box.KeepNetwork(args[1:]), true

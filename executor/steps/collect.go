@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/executor/plan"
 )
 
 // collect brings what was left at absolute paths into the work folder. It goes on after an error, and returns the
 // first.
-func (r *runner) collect(list []Output) error {
+func (r *runner) collect(list []plan.Output) error {
 	var errs []error
 	for i := range list {
 		o := &list[i]
@@ -26,12 +28,12 @@ func (r *runner) collect(list []Output) error {
 	return nil
 }
 
-func (r *runner) collectOne(o *Output, to string) error {
+func (r *runner) collectOne(o *plan.Output, to string) error {
 	if o.Prefix == "" {
 		if o.Tree {
 			return bringTree(o.Path, to)
 		}
-		return bring(o.Path, filepath.Join(to, Single))
+		return bring(o.Path, filepath.Join(to, plan.Single))
 	}
 	found, err := filepath.Glob(o.Path)
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/cloudshare/cloudshare/executor/plan"
 )
 
 // Main runs the plan of the work folder, and returns the exit code of the last step that counts, or Trouble.
@@ -31,21 +33,21 @@ func Main() int {
 type runner struct {
 	work     string
 	out, err *os.File
-	record   Record
+	record   plan.Record
 }
 
 // run runs the plan, collects what it leaves, and writes the record.
 func (r *runner) run(ctx context.Context) int {
-	plan, err := r.readPlan()
+	p, err := r.readPlan()
 	if err != nil {
 		return r.fail(err)
 	}
 	code := 0
-	if err = makeFolders(plan.Folders); err == nil {
-		code, err = r.runAll(ctx, plan.Steps)
+	if err = makeFolders(p.Folders); err == nil {
+		code, err = r.runAll(ctx, p.Steps)
 	}
 	// What failed tasks leave is wanted, too; what is missing of it says nothing.
-	if lost := r.collect(plan.Outputs); err == nil && code == 0 {
+	if lost := r.collect(p.Outputs); err == nil && code == 0 {
 		err = lost
 	}
 	if err != nil {
@@ -61,16 +63,16 @@ func (r *runner) run(ctx context.Context) int {
 func (r *runner) fail(err error) int {
 	r.record.Trouble = strings.Join(strings.Fields(err.Error()), " ")
 	_ = r.write() // the line on stderr says it, too
-	return Trouble
+	return plan.Trouble
 }
 
-func (r *runner) readPlan() (p Plan, err error) {
-	text, err := os.ReadFile(filepath.Join(r.work, PlanPath))
+func (r *runner) readPlan() (p plan.Plan, err error) {
+	text, err := os.ReadFile(filepath.Join(r.work, plan.Path))
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}
 	if err != nil {
-		return Plan{}, fmt.Errorf("read what to run: %w", err)
+		return plan.Plan{}, fmt.Errorf("read what to run: %w", err)
 	}
 	return p, nil
 }
@@ -78,7 +80,7 @@ func (r *runner) readPlan() (p Plan, err error) {
 func (r *runner) write() error {
 	text, err := json.Marshal(r.record)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.work, RecordPath), text, 0o644)
+		err = os.WriteFile(filepath.Join(r.work, plan.RecordPath), text, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write the record of steps: %w", err)
@@ -98,7 +100,7 @@ func makeFolders(list []string) error {
 }
 
 // runAll runs steps until one fails that counts.
-func (r *runner) runAll(ctx context.Context, list []Step) (code int, err error) {
+func (r *runner) runAll(ctx context.Context, list []plan.Step) (code int, err error) {
 	for i := range list {
 		if code, err = r.runOne(ctx, &list[i]); err != nil {
 			return code, fmt.Errorf("step %d: %w", i+1, err)
@@ -117,7 +119,7 @@ const (
 )
 
 // runOne runs a step. The error is of what it was to be given; a command that cannot be begun has failed.
-func (r *runner) runOne(ctx context.Context, s *Step) (code int, err error) {
+func (r *runner) runOne(ctx context.Context, s *plan.Step) (code int, err error) {
 	files := opened{}
 	defer files.close()
 	cmd := exec.CommandContext(ctx, s.Command[0], s.Command[1:]...)
@@ -140,7 +142,7 @@ func (r *runner) runOne(ctx context.Context, s *Step) (code int, err error) {
 	if cmd.Err == nil && !strings.Contains(s.Command[0], "/") {
 		cmd.Path = lookPath(s.Command[0], cmd.Env, cmd.Path)
 	}
-	step := StepRecord{Started: time.Now().UTC()}
+	step := plan.StepRecord{Started: time.Now().UTC()}
 	err = cmd.Run()
 	step.Ended, step.ExitCode = time.Now().UTC(), codeOf(err)
 	var exited *exec.ExitError
@@ -236,7 +238,7 @@ func tailOf(f *os.File, from int64) string {
 	if from < 0 || size <= from {
 		return ""
 	}
-	text := make([]byte, min(size-from, MaxTail))
+	text := make([]byte, min(size-from, plan.MaxTail))
 	n, err := f.ReadAt(text, size-int64(len(text)))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return ""

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/executor/plan"
 )
 
 // rig is a work folder with a plan, and a place that stands for the container's root.
@@ -17,7 +19,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	r := &rig{t, t.TempDir(), t.TempDir()}
-	if err := os.MkdirAll(filepath.Join(r.work, Folder), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(r.work, plan.Folder), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -26,10 +28,10 @@ func newRig(t *testing.T) *rig {
 func (r *rig) at(p string) string { return filepath.Join(r.root, p) }
 
 // run runs a plan and returns the exit code, the record, and what went to the attempt's own output.
-func (r *rig) run(p Plan) (int, Record, string) {
+func (r *rig) run(p plan.Plan) (int, plan.Record, string) {
 	r.t.Helper()
 	text, err := json.Marshal(p)
-	err = errors.Join(err, os.WriteFile(filepath.Join(r.work, PlanPath), text, 0o600))
+	err = errors.Join(err, os.WriteFile(filepath.Join(r.work, plan.Path), text, 0o600))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -40,11 +42,11 @@ func (r *rig) run(p Plan) (int, Record, string) {
 	defer out.Close()
 	run := &runner{work: r.work, out: out, err: out}
 	code := run.run(r.t.Context())
-	text, err = os.ReadFile(filepath.Join(r.work, RecordPath))
+	text, err = os.ReadFile(filepath.Join(r.work, plan.RecordPath))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	record, err := ParseRecord(text)
+	record, err := plan.ParseRecord(text)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -65,9 +67,9 @@ func sh(script string) []string { return []string{"/bin/sh", "-c", script} }
 // TestStepsShareTheirFiles: each step gets its own place, environment, input and output, and no shell.
 func TestStepsShareTheirFiles(t *testing.T) {
 	r := newRig(t)
-	code, record, own := r.run(Plan{
+	code, record, own := r.run(plan.Plan{
 		Folders: []string{r.at("vol"), r.at("work")},
-		Steps: []Step{
+		Steps: []plan.Step{
 			{Command: []string{"printf", "%s", "$HOME"}, Stdout: r.at("vol/literal")},
 			{Command: sh("pwd; echo $A >&2; cat"), Workdir: r.at("work"), Env: map[string]string{"A": "env"}, Stdin: r.at("vol/literal"), Stderr: r.at("vol/err")},
 		},
@@ -91,7 +93,7 @@ func TestStepsShareTheirFiles(t *testing.T) {
 // TestStepsStopAtTheFirstError, unless it is to be ignored.
 func TestStepsStopAtTheFirstError(t *testing.T) {
 	r := newRig(t)
-	code, record, own := r.run(Plan{Steps: []Step{
+	code, record, own := r.run(plan.Plan{Steps: []plan.Step{
 		{Command: sh("exit 3"), IgnoreError: true},
 		{Command: sh("echo two; kill -9 $$")},
 		{Command: sh("echo three")},
@@ -99,11 +101,11 @@ func TestStepsStopAtTheFirstError(t *testing.T) {
 	if code != 128+9 || len(record.Steps) != 2 || record.Steps[0].ExitCode != 3 || own != "two\n" {
 		t.Errorf("%d %+v %q", code, record, own)
 	}
-	code, record, _ = newRig(t).run(Plan{Steps: []Step{{Command: []string{"no-such-program"}}}})
+	code, record, _ = newRig(t).run(plan.Plan{Steps: []plan.Step{{Command: []string{"no-such-program"}}}})
 	if code != notFound || record.Trouble != "" {
 		t.Errorf("%d %+v", code, record)
 	}
-	code, record, _ = newRig(t).run(Plan{Steps: []Step{{Command: sh("exit 5"), IgnoreError: true}}})
+	code, record, _ = newRig(t).run(plan.Plan{Steps: []plan.Step{{Command: sh("exit 5"), IgnoreError: true}}})
 	if code != 0 || record.Steps[0].ExitCode != 5 {
 		t.Errorf("%d %+v", code, record)
 	}
@@ -112,7 +114,7 @@ func TestStepsStopAtTheFirstError(t *testing.T) {
 // TestOutputsComeToTheWorkFolder: single files, folders and what patterns match, by links or not.
 func TestOutputsComeToTheWorkFolder(t *testing.T) {
 	r := newRig(t)
-	outputs := []Output{
+	outputs := []plan.Output{
 		{Path: r.at("o/a.txt")},
 		{Path: r.at("o/d"), Tree: true},
 		{Path: r.at("o/*.txt"), Prefix: r.at("o")},
@@ -120,22 +122,22 @@ func TestOutputsComeToTheWorkFolder(t *testing.T) {
 		{Path: r.at("o/[de]"), Prefix: r.at(""), Tree: true},
 		{Path: r.at("o/link")},
 	}
-	code, record, _ := r.run(Plan{
+	code, record, _ := r.run(plan.Plan{
 		Folders: []string{r.at("o")}, Outputs: outputs,
-		Steps: []Step{{Command: sh("echo a > a.txt; echo b > b.txt; mkdir -p d/e; echo c > d/e/c; ln -s a.txt link; ln -s ../a.txt d/l; ln -s /nowhere d/n"), Workdir: r.at("o")}},
+		Steps: []plan.Step{{Command: sh("echo a > a.txt; echo b > b.txt; mkdir -p d/e; echo c > d/e/c; ln -s a.txt link; ln -s ../a.txt d/l; ln -s /nowhere d/n"), Workdir: r.at("o")}},
 	})
 	if code != 0 {
 		t.Fatalf("%d %+v", code, record)
 	}
 	for path, want := range map[string]string{
-		"0/" + Single: "a\n", "1/e/c": "c\n", "1/l": "a\n", "2/a.txt": "a\n", "2/b.txt": "b\n", "4/o/d/e/c": "c\n",
-		"5/" + Single: "a\n",
+		"0/" + plan.Single: "a\n", "1/e/c": "c\n", "1/l": "a\n", "2/a.txt": "a\n", "2/b.txt": "b\n", "4/o/d/e/c": "c\n",
+		"5/" + plan.Single: "a\n",
 	} {
-		if got := r.read(filepath.Join(r.work, OutFolder, path)); got != want {
+		if got := r.read(filepath.Join(r.work, plan.OutFolder, path)); got != want {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(r.work, OutFolder, "3")); err == nil {
+	if _, err := os.Stat(filepath.Join(r.work, plan.OutFolder, "3")); err == nil {
 		t.Error("there is something of a pattern that matches nothing")
 	}
 }
@@ -143,21 +145,21 @@ func TestOutputsComeToTheWorkFolder(t *testing.T) {
 // TestMissingOutput: a task that succeeds and leaves not what it is to is in trouble; one that fails has failed.
 func TestMissingOutput(t *testing.T) {
 	r := newRig(t)
-	plan := Plan{
-		Outputs: []Output{{Path: r.at("none")}, {Path: r.at("there")}},
-		Steps:   []Step{{Command: sh("echo x > " + r.at("there"))}},
+	p := plan.Plan{
+		Outputs: []plan.Output{{Path: r.at("none")}, {Path: r.at("there")}},
+		Steps:   []plan.Step{{Command: sh("echo x > " + r.at("there"))}},
 	}
-	code, record, _ := r.run(plan)
-	if code != Trouble || !strings.Contains(record.Trouble, "left no such file") || len(record.Steps) != 1 {
+	code, record, _ := r.run(p)
+	if code != plan.Trouble || !strings.Contains(record.Trouble, "left no such file") || len(record.Steps) != 1 {
 		t.Errorf("%d %+v", code, record)
 	}
 	r = newRig(t)
-	plan.Steps[0].Command = sh("echo x > " + r.at("there") + "; exit 4")
-	plan.Outputs = []Output{{Path: r.at("none")}, {Path: r.at("there")}}
-	if code, record, _ = r.run(plan); code != 4 || record.Trouble != "" {
+	p.Steps[0].Command = sh("echo x > " + r.at("there") + "; exit 4")
+	p.Outputs = []plan.Output{{Path: r.at("none")}, {Path: r.at("there")}}
+	if code, record, _ = r.run(p); code != 4 || record.Trouble != "" {
 		t.Errorf("%d %+v", code, record)
 	}
-	if got := r.read(filepath.Join(r.work, OutFolder, "1", Single)); got != "x\n" {
+	if got := r.read(filepath.Join(r.work, plan.OutFolder, "1", plan.Single)); got != "x\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -165,22 +167,13 @@ func TestMissingOutput(t *testing.T) {
 // TestTrouble: what is not to be had before a step begins is no exit code of its own.
 func TestTrouble(t *testing.T) {
 	r := newRig(t)
-	for _, p := range []Plan{
-		{Folders: []string{"/proc/none"}, Steps: []Step{{Command: sh("true")}}},
-		{Steps: []Step{{Command: sh("true"), Stdin: r.at("none")}}},
-		{Steps: []Step{{Command: sh("true"), Stdout: r.at("none/x")}}},
+	for _, p := range []plan.Plan{
+		{Folders: []string{"/proc/none"}, Steps: []plan.Step{{Command: sh("true")}}},
+		{Steps: []plan.Step{{Command: sh("true"), Stdin: r.at("none")}}},
+		{Steps: []plan.Step{{Command: sh("true"), Stdout: r.at("none/x")}}},
 	} {
-		if code, record, _ := r.run(p); code != Trouble || record.Trouble == "" {
+		if code, record, _ := r.run(p); code != plan.Trouble || record.Trouble == "" {
 			t.Errorf("%+v: %d %+v", p, code, record)
 		}
-	}
-}
-
-func TestIs(t *testing.T) {
-	if !Is(Command()) || Is([]string{Program}) || Is(nil) || Is([]string{"sh", Verb}) {
-		t.Error("Is")
-	}
-	if _, err := ParseRecord(make([]byte, MaxRecord+1)); err == nil {
-		t.Error("a record of any size is read")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/internal/tally"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -23,12 +24,11 @@ type Book struct {
 	mu   sync.Mutex
 	jobs map[uint64]*job
 	nums []uint64 // of jobs, ascending
-	// open counts the jobs without an end, by user; opened is their sum.
-	open   map[string]int
-	opened int
-	// bytes are those of all documents, done of them those of jobs that have ended; held has the others', by user.
-	bytes, done int64
-	held        map[string]int64
+	// open counts the jobs without an end.
+	open tally.ByUser[int]
+	// done are the bytes of the documents of jobs that have ended, held the others'.
+	done int64
+	held tally.ByUser[int64]
 }
 
 // job is one with something attached, without the document.
@@ -39,7 +39,7 @@ type job struct {
 
 // Open reads the book from the journal.
 func Open(j Journal) (*Book, error) {
-	b := &Book{journal: j, jobs: map[uint64]*job{}, open: map[string]int{}, held: map[string]int64{}}
+	b := &Book{journal: j, jobs: map[uint64]*job{}}
 	err := j.Each(record.BucketAttached, func(k, v []byte) error {
 		a := &node.Attached{}
 		if err := json.Unmarshal(v, a); err != nil || len(k) != 8 {
@@ -66,14 +66,9 @@ func Open(j Journal) (*Book, error) {
 // end notes a job's end. REQUIRES: b.mu held, or b not shared yet; it had none.
 func (b *Book) end(j *job, end *node.AttachedEnd) {
 	j.End = end
-	b.opened--
+	b.open.Add(j.User, -1)
+	b.held.Add(j.User, -j.bytes)
 	b.done += j.bytes
-	if b.held[j.User] -= j.bytes; b.held[j.User] == 0 {
-		delete(b.held, j.User)
-	}
-	if b.open[j.User]--; b.open[j.User] == 0 {
-		delete(b.open, j.User)
-	}
 }
 
 // add takes a record. REQUIRES: b.mu held, or b not shared yet.
@@ -81,10 +76,8 @@ func (b *Book) add(num uint64, a *node.Attached) {
 	j := &job{*a, int64(len(a.Document))}
 	j.Document = nil
 	b.jobs[num] = j
-	b.open[a.User]++
-	b.opened++
-	b.bytes += j.bytes
-	b.held[a.User] += j.bytes
+	b.open.Add(a.User, 1)
+	b.held.Add(a.User, j.bytes)
 	at, _ := slices.BinarySearch(b.nums, num)
 	b.nums = slices.Insert(b.nums, at, num)
 }
@@ -96,21 +89,24 @@ func (b *Book) Admit(a *node.Attached) error {
 	switch {
 	case len(a.Document) > MaxDocument:
 		return fmt.Errorf("%w: it has %d bytes, at most %d", ErrRefused, len(a.Document), MaxDocument)
-	case b.opened >= MaxOpen:
+	case b.open.Sum() >= MaxOpen:
 		return fmt.Errorf("%w: %d have not ended (at most %d): send it again when some have", node.ErrAttachedFull,
-			b.opened, MaxOpen)
-	case a.User != "" && b.open[a.User] >= MaxOpen/partsOpen:
+			b.open.Sum(), MaxOpen)
+	case a.User != "" && b.open.Of(a.User) >= MaxOpen/partsOpen:
 		return fmt.Errorf("%w: %d of user %s have not ended (at most %d): send it again when some have",
-			node.ErrAttachedFull, b.open[a.User], a.User, MaxOpen/partsOpen)
-	case a.User != "" && b.held[a.User] > MaxBytes/2/partsOpen:
+			node.ErrAttachedFull, b.open.Of(a.User), a.User, MaxOpen/partsOpen)
+	case a.User != "" && b.held.Of(a.User) > MaxBytes/2/partsOpen:
 		return fmt.Errorf("%w: the documents of those of user %s that have not ended have %d bytes (at most %d): send it "+
-			"again when some have", node.ErrAttachedFull, a.User, b.held[a.User], int64(MaxBytes/2/partsOpen))
-	case b.bytes > MaxBytes:
+			"again when some have", node.ErrAttachedFull, a.User, b.held.Of(a.User), int64(MaxBytes/2/partsOpen))
+	case b.bytes() > MaxBytes:
 		return fmt.Errorf("%w: their documents have %d bytes (at most %d): send it again when some have ended",
-			node.ErrAttachedFull, b.bytes, int64(MaxBytes))
+			node.ErrAttachedFull, b.bytes(), int64(MaxBytes))
 	}
 	return nil
 }
+
+// bytes returns those of all documents. REQUIRES: b.mu held.
+func (b *Book) bytes() int64 { return b.held.Sum() + b.done }
 
 // Keep takes what the core has recorded of a job that was accepted.
 func (b *Book) Keep(num uint64, a node.Attached) {
@@ -178,7 +174,7 @@ func (b *Book) List(below uint64, most int, f func(*node.Attached) bool) (list [
 func (b *Book) Unended() (nums []uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.opened == 0 {
+	if b.open.Sum() == 0 {
 		return nil
 	}
 	for _, num := range b.nums {
@@ -217,7 +213,7 @@ func (b *Book) End(num uint64, end *node.AttachedEnd) error {
 
 // forget drops the oldest of what has ended, if there is too much. REQUIRES: b.mu held.
 func (b *Book) forget() (gone []uint64) {
-	many := len(b.nums) - b.opened - maxDone
+	many := len(b.nums) - b.open.Sum() - maxDone
 	if many <= 0 && b.done <= MaxBytes/2 {
 		return nil
 	}
@@ -227,7 +223,6 @@ func (b *Book) forget() (gone []uint64) {
 			return false
 		}
 		many--
-		b.bytes -= j.bytes
 		b.done -= j.bytes
 		gone = append(gone, num)
 		delete(b.jobs, num)

@@ -96,21 +96,22 @@ func TestAdmit(t *testing.T) {
 	if err := b.Admit(&node.Attached{Document: make([]byte, MaxDocument+1)}); !errors.Is(err, ErrRefused) {
 		t.Error(err)
 	}
-	b.open["alice"] = MaxOpen / partsOpen
+	b.open.Add("alice", MaxOpen/partsOpen)
 	if err := b.Admit(&node.Attached{User: "alice"}); !errors.Is(err, node.ErrAttachedFull) {
 		t.Error(err)
 	}
 	if err := b.Admit(&node.Attached{User: "bob"}); err != nil {
 		t.Error(err)
 	}
-	b.held["alice"], b.open["alice"] = MaxBytes/2/partsOpen+1, 1
+	b.held.Add("alice", MaxBytes/2/partsOpen+1)
+	b.open.Add("alice", 1-b.open.Of("alice"))
 	if err := b.Admit(&node.Attached{User: "alice"}); !errors.Is(err, node.ErrAttachedFull) {
 		t.Error(err)
 	}
 	if err := b.Admit(&node.Attached{User: "bob"}); err != nil {
 		t.Error(err)
 	}
-	b.bytes = MaxBytes + 1
+	b.done = MaxBytes + 1
 	if err := b.Admit(&node.Attached{}); !errors.Is(err, node.ErrAttachedFull) {
 		t.Error(err)
 	}
@@ -121,8 +122,8 @@ func TestOldestGo(t *testing.T) {
 	b := bookOf(t, journalAt(t, t.TempDir()))
 	for num := uint64(1); num <= 3; num++ {
 		keep(t, b, num, node.Attached{Document: json.RawMessage(`{}`)})
-		b.jobs[num].bytes, b.bytes = MaxBytes/3, b.bytes+MaxBytes/3
-		b.held[""] += MaxBytes / 3
+		b.jobs[num].bytes = MaxBytes / 3
+		b.held.Add("", MaxBytes/3)
 	}
 	for _, num := range []uint64{2, 3} {
 		if err := b.End(num, &node.AttachedEnd{State: "failed"}); err != nil {
@@ -144,13 +145,14 @@ func TestOpenOnesEraseNone(t *testing.T) {
 	for num := uint64(1); num <= 3; num++ {
 		keep(t, b, num, node.Attached{User: fmt.Sprint("u", num), Document: json.RawMessage(`{}`)})
 	}
-	b.jobs[1].bytes, b.held["u1"], b.bytes = MaxBytes-4, MaxBytes-4, MaxBytes
+	b.held.Add("u1", MaxBytes-4-b.jobs[1].bytes)
+	b.jobs[1].bytes = MaxBytes - 4
 	for _, num := range []uint64{2, 3} {
 		if err := b.End(num, &node.AttachedEnd{State: "failed"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, known := b.Find(2); !known || b.done != 4 || len(b.held) != 1 {
+	if _, known := b.Find(2); !known || b.done != 4 || b.held.Sum() != MaxBytes-4 {
 		t.Errorf("%v %d %v", known, b.done, b.held)
 	}
 }

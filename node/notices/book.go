@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/internal/tally"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -24,9 +25,8 @@ type Book struct {
 
 	mu   sync.Mutex
 	jobs map[uint64]*node.Notices
-	// open counts the jobs that have some to be sent, by user; opened is their sum.
-	open   map[string]int
-	opened int
+	// open counts the jobs that have some to be sent.
+	open tally.ByUser[int]
 	// over are the other jobs, oldest first. Invariant: at most maxDone.
 	over    []uint64
 	figures node.NoticeFigures
@@ -38,9 +38,7 @@ type Book struct {
 
 // Open reads the book from the journal. What it holds of ended jobs is to be sent: see Sender.
 func Open(cfg Config, j Journal) (*Book, error) {
-	b := &Book{
-		cfg: cfg.withDefaults(), journal: j, jobs: map[uint64]*node.Notices{}, open: map[string]int{},
-	}
+	b := &Book{cfg: cfg.withDefaults(), journal: j, jobs: map[uint64]*node.Notices{}}
 	err := j.Each(record.BucketNotices, func(k, v []byte) error {
 		n := &node.Notices{}
 		if err := json.Unmarshal(v, n); err != nil || len(k) != 8 {
@@ -60,8 +58,7 @@ func (b *Book) add(num uint64, n *node.Notices) {
 		b.over = append(b.over, num)
 		return
 	}
-	b.open[n.User]++
-	b.opened++
+	b.open.Add(n.User, 1)
 	if n.EndedMs != 0 {
 		b.figures.Waiting += waiting(n)
 	}
@@ -102,10 +99,10 @@ func (b *Book) admit(r *node.Request, more int) error {
 			return fmt.Errorf("notify.%d.url: %w", i, err)
 		}
 	}
-	switch n := b.open[r.User] + more; {
-	case b.opened+more >= maxOpen:
+	switch n := b.open.Of(r.User) + more; {
+	case b.open.Sum()+more >= maxOpen:
 		return fmt.Errorf("%w: %d jobs of this site wait for their notices (at most %d): try again when some are sent, or submit without notify",
-			node.ErrFull, b.opened, maxOpen)
+			node.ErrFull, b.open.Sum(), maxOpen)
 	case r.User != "" && n >= maxOpen/partsOpen:
 		return fmt.Errorf("%w: %d jobs of user %s wait for their notices (at most %d): try again when some are sent, or submit without notify",
 			node.ErrFull, n, r.User, maxOpen/partsOpen)
@@ -234,10 +231,7 @@ func (b *Book) write(num uint64, n *node.Notices) record.Write {
 // finish moves a job to those that are over. REQUIRES: b.mu held.
 func (b *Book) finish(num uint64, n *node.Notices) {
 	n.Event = nil
-	b.opened--
-	if b.open[n.User]--; b.open[n.User] == 0 {
-		delete(b.open, n.User)
-	}
+	b.open.Add(n.User, -1)
 	b.over = append(b.over, num)
 }
 

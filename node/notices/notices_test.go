@@ -277,7 +277,7 @@ func TestWhoMayBeTold(t *testing.T) {
 		{some, "https://u@hooks.example.org/x", "without a user"},
 		{Config{}, "https://hooks.example.org/x", "no host is allowed: the site's operator allows some by notify.to"},
 	} {
-		r := &Book{cfg: c.cfg.withDefaults(), open: map[string]int{}}
+		r := &Book{cfg: c.cfg.withDefaults()}
 		spec := jobspec.Spec{Notify: []jobspec.Hook{{URL: c.url}}}
 		err := r.Admit([]node.Request{{}, {Spec: spec}})[1]
 		refused := errors.Is(err, node.ErrNoticeRefused) && strings.Contains(err.Error(), c.why)
@@ -306,7 +306,8 @@ func TestPrivateAddressOfANameIsNotAsked(t *testing.T) {
 
 // TestRoom: one user's jobs that wait lock nobody else out, and there is an end to what is taken.
 func TestRoom(t *testing.T) {
-	b := &Book{cfg: Config{Hosts: []string{"h"}}.withDefaults(), open: map[string]int{"alice": maxOpen / partsOpen}}
+	b := &Book{cfg: Config{Hosts: []string{"h"}}.withDefaults()}
+	b.open.Add("alice", maxOpen/partsOpen)
 	req := func(user string) node.Request {
 		return node.Request{User: user, Spec: jobspec.Spec{Notify: []jobspec.Hook{{URL: "https://h/"}}}}
 	}
@@ -314,7 +315,7 @@ func TestRoom(t *testing.T) {
 	if !errors.Is(got[0], node.ErrFull) || got[1] != nil || got[2] != nil {
 		t.Errorf("%v", got)
 	}
-	b.opened = maxOpen - 1
+	b.open.Add("", maxOpen-1-b.open.Sum())
 	got = b.Admit([]node.Request{req("bob"), req("bob"), req("")})
 	if got[0] != nil || !errors.Is(got[1], node.ErrFull) || !errors.Is(got[2], node.ErrFull) {
 		t.Errorf("%v", got)

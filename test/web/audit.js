@@ -16,7 +16,7 @@
   }
   for (const e of document.querySelectorAll("input:not([type=hidden]), select, textarea")) if (!e.labels?.length && !e.ariaLabel) say("no label", e);
   for (const e of document.querySelectorAll("img:not([alt])")) say("no alt", e);
-  for (const e of document.querySelectorAll("svg:not([role=img]):not([aria-hidden])")) say("a drawing without a role", e);
+  for (const e of document.querySelectorAll("svg:not([role=img]):not([role=group][aria-label]):not([aria-hidden])")) say("a drawing without a role", e);
   for (const e of document.querySelectorAll("table")) if (!e.querySelector("th[scope=col]") || !e.querySelector("th[scope=row]")) say("no headings of rows or columns", e);
   for (const e of document.querySelectorAll("[style], script:not([src]), style")) say("inline", e);
   const ids = new Set();

@@ -114,6 +114,7 @@ func (j *Jobs) Register() {
 			503),
 	}, j.tasks)
 	j.registerWhy()
+	j.registerGraph()
 	j.registerRerun()
 	j.registerCancel()
 	j.registerHold()

@@ -37,6 +37,7 @@ var asks = map[string]bool{
 	"GET /v1/jobs/{id}/logs":  true,
 	"GET /v1/jobs/{id}/kept":  true,
 	"GET /v1/jobs/{id}/why":   true,
+	"GET /v1/jobs/{id}/graph": true,
 	"GET /v1/wait":            true,
 	"GET /v1/contact":         true,
 }

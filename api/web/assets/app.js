@@ -157,13 +157,13 @@
     log.dataset.over = "yes";
   });
 
-  // Drawings over time open at now. A page that is redrawn stays where its wide
+  // Drawings over time open at now, those of jobs at the page's own. A page that is redrawn stays where its wide
   // tables and drawings were scrolled to, and the names of their rows are always seen.
   const scrolled = new Map();
   const wide = (root) => [...root.querySelectorAll(".wide")].map((w, i) => [(w.querySelector("table, svg")?.getAttribute("class") || "") + i, w]);
   function place(root) {
     for (const [name, w] of wide(root)) {
-      w.scrollLeft = scrolled.has(name) ? scrolled.get(name) : w.classList.contains("now") ? w.scrollWidth : 0;
+      w.scrollLeft = scrolled.has(name) ? scrolled.get(name) : w.classList.contains("now") ? w.scrollWidth : (w.dataset.at || 0) - w.clientWidth / 2;
       hold(w);
     }
   }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/plan"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
-	"github.com/cloudshare/cloudshare/executor/steps"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -50,7 +50,7 @@ func (b *boxed) start() error {
 		return errors.New("no command given, and the image has none")
 	}
 	path := os.Args[0] // this program is mounted there
-	if !steps.Is(t.Command) {
+	if !plan.Is(t.Command) {
 		if path, err = watchdog.LookPath(t.Command[0], env); err != nil {
 			return err
 		}

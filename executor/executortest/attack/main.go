@@ -1,6 +1,6 @@
-// Attack is a hostile task of package executortest: it tries what a shell cannot, by the
-// names in its arguments, and prints those that worked. It is static, for images with
-// nothing in them, and needs the standard library and x/sys only.
+// Command attack is a hostile task of package executortest, which is run at step 6 of a job's way by tests alone: it
+// tries what a shell cannot, by the names in its arguments, and prints those that worked. It is static, for images with
+// nothing in them: it never imports more than the standard library and x/sys.
 package main
 
 import (

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/plan"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/staging"
-	"github.com/cloudshare/cloudshare/executor/steps"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -101,7 +101,7 @@ func (g *guard) start() error {
 		}
 	}
 	file := Program
-	if !steps.Is(g.watch.Task.Command) {
+	if !plan.Is(g.watch.Task.Command) {
 		var err error
 		if file, err = watchdog.LookPath(g.watch.Task.Command[0], g.env); err != nil {
 			return err

@@ -15,20 +15,30 @@ import (
 )
 
 func jobCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	var graph string
+	cmd := &cobra.Command{
 		Use: "job ID", Short: "Show one job", Args: oneJob,
 		Long: `Show one job: how far it is, which of its tasks failed first, and all that it was
 submitted with, quoted as a shell takes it (what would not show, such as a line's
 end, as $'…' for bash, ksh and zsh).
 
+With --graph the jobs around it are shown instead: those that it waits for or has
+named, those that wait for it, and theirs in turn, with how each is to end (ok
+unless said); =dot writes them for Graphviz. Jobs of other users are counted.
+
 With --watch it is shown again whenever it changes; the exit code is then the
 job's: 0 succeeded, 10 failed, 11 cancelled, 12 lost.`,
 		Example: `  cloudshare job site-1.42 -o yaml
-  cloudshare job site-1.42 --watch && cloudshare logs site-1.42`,
+  cloudshare job site-1.42 --watch && cloudshare logs site-1.42
+  cloudshare job site-1.42 --graph
+  cloudshare job site-1.42 --graph=dot | dot -Tsvg > workflow.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.Client()
 			if err != nil {
 				return err
+			}
+			if graph != "" {
+				return showGraphOf(a, cmd, c, args[0], graph)
 			}
 			job, err := c.Job(cmd.Context(), args[0])
 			if err != nil {
@@ -37,6 +47,9 @@ job's: 0 succeeded, 10 failed, 11 cancelled, 12 lost.`,
 			return showJob(a, job)
 		},
 	}
+	cli.Choice(cmd, &graph, "graph", []string{graphTable, graphDOT}, "show the jobs around it instead: as a table, or in the language of Graphviz (dot)")
+	cmd.Flags().Lookup("graph").NoOptDefVal = graphTable
+	return cmd
 }
 
 // oneJob takes the id of one job as the only argument.

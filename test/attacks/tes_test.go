@@ -41,8 +41,8 @@ func tesBody(more string) string {
 	return `{"executors":[{"image":"alpine","command":["true"]}]` + more + `}`
 }
 
-// userToken returns the header by which a user of the first site asks, until the test's end.
-func userToken(t *testing.T, user string) []string {
+// userToken returns the header by which a user of the first site asks, until it is revoked.
+func userToken(t *testing.T, user string) (header []string, revoke func()) {
 	t.Helper()
 	operator := bearer(t, shared.Sites[0])
 	status, text := tes(t, "POST", "/v1/tokens", fmt.Sprintf(`{"name":"attack","user":%q,"role":"user"}`, user), operator...)
@@ -50,12 +50,11 @@ func userToken(t *testing.T, user string) []string {
 	if err := json.Unmarshal([]byte(text), &made); err != nil || status/100 != 2 {
 		t.Fatalf("%d %s", status, text)
 	}
-	t.Cleanup(func() {
+	return []string{"Authorization", "Bearer " + made.Token}, func() {
 		if status, text := tes(t, "DELETE", "/v1/tokens/"+made.ID, "", operator...); status/100 != 2 {
 			t.Errorf("%d %s", status, text)
 		}
-	})
-	return []string{"Authorization", "Bearer " + made.Token}
+	}
 }
 
 // TestTESTasksThatClimb: files of the site, of the broker and of the container are named in all ways that lead out of
@@ -111,12 +110,13 @@ func TestTESTasksOfOthers(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &made); err != nil || status != http.StatusOK {
 		t.Fatalf("%d %s", status, text)
 	}
-	t.Cleanup(func() {
+	defer func() {
 		if status, text := tes(t, "POST", tesTasks+"/"+made.ID+":cancel", "", operator...); status != http.StatusOK {
 			t.Errorf("%d %s", status, text)
 		}
-	})
-	mallory := userToken(t, "mallory")
+	}()
+	mallory, revoke := userToken(t, "mallory")
+	defer revoke()
 	for _, c := range [][2]string{{"GET", ""}, {"GET", "?view=FULL"}, {"POST", ":cancel"}, {"POST", "%3Acancel"}} {
 		tesRefused(t, c[0], tesTasks+"/"+made.ID+c[1], "", mallory...)
 	}

@@ -185,9 +185,10 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	}).Register()
 	s.tasks = tes.New(tes.Config{
 		Broker: in, API: s.api, Version: cfg.Version, Roots: cfg.TESRoots, Resolve: s.blobs.Resolve,
-		Tail:   out.LastLines,
-		Bodies: transport.NewBodies(tes.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow),
-		Took:   metrics.accepted.Inc,
+		HostFailed: imports.ErrFailed,
+		Tail:       out.LastLines,
+		Bodies:     transport.NewBodies(tes.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow),
+		Took:       metrics.accepted.Inc,
 		Refused: func(why error) {
 			metrics.refused.Inc()
 			var over *node.UserQuotaError

@@ -12,7 +12,6 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
-	fetched "github.com/cloudshare/cloudshare/node/files/imports"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -93,7 +92,7 @@ func (t *Tasks) bringUntilEnd(ctx context.Context, id command.JobID, user string
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err == nil || time.Since(began) >= patience(err) {
+		if err == nil || time.Since(began) >= t.patience(err) {
 			return err
 		}
 		select {
@@ -105,13 +104,13 @@ func (t *Tasks) bringUntilEnd(ctx context.Context, id command.JobID, user string
 }
 
 // patience returns for how long inputs are tried to be brought that failed so.
-func patience(err error) time.Duration {
+func (t *Tasks) patience(err error) time.Duration {
 	for _, may := range []error{node.ErrStorageFull, node.ErrNotReady, node.ErrFull, node.ErrStale, node.ErrStopping} {
 		if errors.Is(err, may) {
 			return storePatience
 		}
 	}
-	if errors.Is(err, fetched.ErrFailed) {
+	if errors.Is(err, t.HostFailed) {
 		return hostPatience
 	}
 	return 0

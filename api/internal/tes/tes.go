@@ -50,6 +50,8 @@ type Config struct {
 	Roots exports.Roots
 	// Resolve fills in what a job's inputs have behind URLs, as jobs.Config has it.
 	Resolve func(ctx context.Context, spec *jobspec.Spec) error
+	// HostFailed is what an error of Resolve wraps if asking the host of a URL again may help.
+	HostFailed error
 	// Took and Refused count submissions.
 	Took    func()
 	Refused func(why error)

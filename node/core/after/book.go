@@ -45,10 +45,11 @@ type Dep struct {
 // Inputs says where the inputs of a job are that is held for them.
 type Inputs string
 
+// Of a job that has waited for none it is "".
 const (
-	// InputsAwaited is of a job whose inputs are not here yet, InputsBrought of one whose are. The zero value is of one
-	// that has waited for none.
+	// InputsAwaited is of a job whose inputs are not here yet.
 	InputsAwaited Inputs = "awaited"
+	// InputsBrought is of one whose inputs have come.
 	InputsBrought Inputs = "brought"
 )
 

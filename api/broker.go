@@ -24,6 +24,7 @@ type Broker interface {
 	source.Health
 	source.Files
 	source.Attachments
+	source.Awaiting
 	// Confirm returns once the replicated state is as new as the call.
 	Confirm(ctx context.Context) error
 }

@@ -39,7 +39,9 @@ type fakeBroker struct {
 	site     string
 	users    map[uint64]string // whose jobs are, by number
 	attached map[uint64]*node.Attached
-	name     string // that it answers by, if not site
+	awaiting map[uint64]bool // jobs that await their inputs
+	settled  chan uint64     // those that do no more; tests read it
+	name     string          // that it answers by, if not site
 	index    uint64
 	jobs     []node.Job
 	keys     map[string]command.JobID
@@ -72,8 +74,8 @@ func newFake(site string) *fakeBroker {
 	return &fakeBroker{
 		site: site, index: 7, params: command.DefaultParams(),
 		keys: map[string]command.JobID{}, users: map[uint64]string{},
-		attached: map[uint64]*node.Attached{},
-		replica:  replica.NewReplica(),
+		attached: map[uint64]*node.Attached{}, awaiting: map[uint64]bool{}, settled: make(chan uint64, 100),
+		replica: replica.NewReplica(),
 	}
 }
 
@@ -117,6 +119,9 @@ func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Ans
 		if r.Attached != nil {
 			r.Attached.User = r.User
 			f.attached[id.Num] = r.Attached
+			if r.Importing {
+				f.awaiting[id.Num] = true
+			}
 		}
 		f.jobs = append(f.jobs, node.Job{
 			ID: id, Spec: r.Spec, State: "queued", Durability: node.DurableFederation,

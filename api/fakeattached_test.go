@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Attached implements Broker.
@@ -45,6 +46,57 @@ func (f *fakeBroker) AttachedJobs(
 		}
 	}
 	return list, 0
+}
+
+// AwaitInputs implements Broker.
+func (f *fakeBroker) AwaitInputs(context.Context) (ids []command.JobID, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for num := range f.awaiting {
+		ids = append(ids, command.JobID{Site: f.site, Num: num})
+	}
+	return ids, nil
+}
+
+// Brought implements Broker.
+func (f *fakeBroker) Brought(_ context.Context, id command.JobID, spec jobspec.Spec) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.awaiting[id.Num] {
+		return node.ErrEnded
+	}
+	f.jobs[id.Num-1].Spec = spec
+	f.over(id.Num)
+	return nil
+}
+
+// NotBrought implements Broker.
+func (f *fakeBroker) NotBrought(_ context.Context, id command.JobID, why string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.awaiting[id.Num] {
+		return node.ErrEnded
+	}
+	f.attached[id.Num].End = &node.AttachedEnd{State: "cancelled", Reason: why, Unbrought: true}
+	f.over(id.Num)
+	return nil
+}
+
+// over has a job await its inputs no more. REQUIRES: f.mu held.
+func (f *fakeBroker) over(num uint64) {
+	delete(f.awaiting, num)
+	f.settled <- num
+}
+
+// AttachedEnded implements Broker.
+func (f *fakeBroker) AttachedEnded(id command.JobID) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	over := make(chan struct{})
+	if a := f.attached[id.Num]; a == nil || a.End != nil {
+		close(over)
+	}
+	return over
 }
 
 // end has a job end.

@@ -31,9 +31,8 @@ func newImporting(t *testing.T) (s *site, host string, answer chan struct{}) {
 	roots.AddCert(server.Certificate())
 	s = &site{t: t, fake: newFake("site-1"), dir: t.TempDir()}
 	s.uploads = s.fake.keepFiles(t, s.dir, 1<<20)
-	s.Server = serve(t, s.fake, Config{Uploads: s.uploads, Imports: imports.Config{
-		Hosts: []string{server.Listener.Addr().String()}, Private: true, Roots: roots,
-	}})
+	s.imports = imports.Config{Hosts: []string{server.Listener.Addr().String()}, Private: true, Roots: roots}
+	s.Server = serve(t, s.fake, Config{Uploads: s.uploads, Imports: s.imports})
 	return s, server.URL, answer
 }
 

@@ -128,6 +128,7 @@ type Server struct {
 	peers     *peers.Client
 	audit     *auditing
 	blobs     *blobs.Blobs
+	tasks     *tes.Tasks
 	// waiters are event streams, blocking reads and open pages; followers follow logs;
 	// slow are bodies that come slowly.
 	waiters, followers, slow *transport.Places
@@ -182,11 +183,12 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		Broker: in, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
 		Refused: metrics.refused, OverQuota: metrics.overQuota, Resolve: s.blobs.Resolve, Log: logger,
 	}).Register()
-	tes.New(tes.Config{
+	s.tasks = tes.New(tes.Config{
 		Broker: in, API: s.api, Version: cfg.Version, Roots: cfg.TESRoots, Resolve: s.blobs.Resolve,
-		Tail:   out.LastLines,
-		Bodies: transport.NewBodies(tes.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow),
-		Took:   metrics.accepted.Inc,
+		HostFailed: imports.ErrFailed,
+		Tail:       out.LastLines,
+		Bodies:     transport.NewBodies(tes.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow),
+		Took:       metrics.accepted.Inc,
 		Refused: func(why error) {
 			metrics.refused.Inc()
 			var over *node.UserQuotaError
@@ -194,7 +196,8 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 				metrics.overQuota(over.Quota)
 			}
 		}, Log: logger,
-	}).Register()
+	})
+	s.tasks.Register()
 	members.New(members.Config{Broker: b, API: s.api, Reads: read, Bodies: bodies}).Register()
 	tokens.New(tokens.Config{Site: b.Site, Store: cfg.Access, API: s.api, Bodies: bodies}).Register()
 	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation, cfg.Access}).register()
@@ -235,7 +238,13 @@ func newBounded(cfg *Config, m *metrics, logger zerolog.Logger) *Server {
 
 // Start listens and serves in the background. The error says which address
 // could not be taken.
-func (s *Server) Start() error { return s.transport.Start(s.api, s.api) }
+func (s *Server) Start() error {
+	err := s.transport.Start(s.api, s.api)
+	if err == nil {
+		s.tasks.Start()
+	}
+	return err
+}
 
 // Addr returns the address that Start took, "" before.
 func (s *Server) Addr() string { return s.transport.Addr() }
@@ -245,6 +254,7 @@ func (s *Server) Addr() string { return s.transport.Addr() }
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.transport.Shutdown(ctx)
 	s.peers.Close()
+	s.tasks.Close()
 	s.blobs.Close()
 	s.audit.refusals.flush()
 	return err

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/exports"
@@ -234,6 +233,7 @@ func TestTESInputs(t *testing.T) {
 	body := tesBody("n", fmt.Sprintf(`,"inputs":[{"path":"/a","url":%q},{"path":"/d","url":%q,"type":"DIRECTORY"},{"path":"/c","content":%q}]`,
 		at+"/a%20b.txt", root+"/dir", large))
 	answer[tesTask](t, ask(s, "POST", tesTasks, js, body), 200)
+	<-f.settled
 	in := f.jobs[0].Spec.Inputs
 	if len(in) != 3 || in[0].Blob != files.BlobOf([]byte("a")) || !in[0].Executable ||
 		in[1].From != jobspec.FromDirectory || in[2].Blob != files.BlobOf([]byte(large)) {
@@ -263,21 +263,6 @@ func TestTESInputs(t *testing.T) {
 		if !strings.Contains(msg, "inputs.0.url") {
 			t.Errorf("%s: %s", bad, msg)
 		}
-	}
-}
-
-// TestTESWaitsForURLs: a task is created once what stands behind its URLs has come.
-func TestTESWaitsForURLs(t *testing.T) {
-	s, host, come := newImporting(t)
-	time.AfterFunc(time.Millisecond, func() { close(come) })
-	body := tesBody("n", fmt.Sprintf(`,"inputs":[{"path":"/a","url":"%s/ref.fa"}]`, host))
-	answer[tesTask](t, ask(s.Server, "POST", tesTasks, js, body), 200)
-	if in := s.fake.jobs[0].Spec.Inputs[0]; in.Blob != files.BlobOf([]byte("/ref.fa")) {
-		t.Errorf("%+v", in)
-	}
-	body = tesBody("n", `,"inputs":[{"path":"/a","url":"https://other.example.org/x"}]`)
-	if msg := answer[tesFailure](t, ask(s.Server, "POST", tesTasks, js, body), 400).Msg; !strings.Contains(msg, "data.fetch_from") {
-		t.Error(msg)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/files"
+	"github.com/cloudshare/cloudshare/node/files/imports"
 	"github.com/cloudshare/cloudshare/node/files/store"
 	"github.com/cloudshare/cloudshare/node/files/uploads"
 )
@@ -32,6 +33,7 @@ type site struct {
 	t       *testing.T
 	fake    *fakeBroker
 	uploads *uploads.Uploads
+	imports imports.Config // of its Server, if that fetches anything
 	dir     string
 }
 

@@ -25,6 +25,7 @@ type Attached struct {
 	// Record is the path of a result that is kept with the job's end, "" = none.
 	Record string `json:"record,omitempty"`
 	// End is how the job ended; nil: it has not, or its files are not where they go yet. It has a record of its own.
+	// Without the document it is without Files and Record.
 	End *AttachedEnd `json:"-"`
 }
 
@@ -52,12 +53,17 @@ type AttachedEnd struct {
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	Created  time.Time `json:"created,omitzero"`
+	// Unbrought: it ended before it began, since its inputs could not be brought; Reason says why.
+	Unbrought bool `json:"unbrought,omitempty"`
 	// Why the files did not get to where they go, "" = they did, or there were none to go.
 	Why string `json:"why,omitempty"`
 	// Files are those that did.
 	Files []Exported `json:"files,omitempty"`
-	// Record is what Attached.Record names.
-	Record []byte `json:"record,omitempty"`
+	// Untold is how many more of them there are, which are not kept.
+	Untold int `json:"untold,omitempty"`
+	// Record is what Attached.Record names. Troubled: by it, what ran the task's steps failed, and not one of them.
+	Record   []byte `json:"record,omitempty"`
+	Troubled bool   `json:"troubled,omitempty"`
 }
 
 // Exported is a file that went where it goes.

@@ -92,6 +92,9 @@ type Request struct {
 	Strict   bool // refuse what no present site could run
 	// Attached is what the owner's broker keeps of the job beside its spec; nil: nothing. It is durable with the job.
 	Attached *Attached
+	// Importing: Spec names no inputs yet. The job is held until they are here, or until it is known that they will not
+	// be: see broker.Broker.Brought.
+	Importing bool
 	// Refused, if set, is why the job is not taken: its files are not here. What repeats an earlier request is answered
 	// all the same.
 	Refused error

@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/exports"
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/files/store"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // exporter finds out which jobs have ended that have something attached, brings their files to where they go, and notes
@@ -155,7 +156,8 @@ func (x *exporter) finish(num uint64) {
 	if err != nil {
 		return // the broker stops, or somebody looks again
 	}
-	if a.Record != "" || len(a.Exports) > 0 {
+	neverBegan := end.State == fsm.TaskCancelled.String() && end.Started.IsZero()
+	if (a.Record != "" || len(a.Exports) > 0) && !neverBegan {
 		x.export(num, &a, &end)
 	}
 	if x.ctx.Err() != nil {
@@ -256,6 +258,8 @@ func (x *exporter) try(num uint64, a *node.Attached, end *node.AttachedEnd) erro
 		if end.Record, err = left.read(a.Record); err != nil {
 			return err
 		}
+		record, _ := jobspec.ParseStepsRecord(end.Record)
+		end.Troubled = record.Trouble != ""
 	}
 	list := a.Exports
 	if end.State != fsm.TaskSucceeded.String() {

@@ -169,12 +169,16 @@ func (c *Core) foresee(ev ForeseeEvent, s StateReader) {
 	ev.Reply(words, vain, nil)
 }
 
-// hold has a job wait for others, and answers its request.
+// hold has a job wait for others, or for its inputs, and answers its request.
 func (c *Core) hold(
 	js command.JobSpec, on []after.Dep, req *node.Request, reply func(node.Answer), s StateReader, fx *Effects,
 ) {
 	c.quotas.Wait(req.User, claimOf(&js))
-	j := c.after.Hold(js, on, req.User, func(num uint64) string { return c.outcomeOf(num, s) }, fx)
+	hold := c.after.Hold
+	if req.Importing {
+		hold = c.after.HoldForInputs
+	}
+	j := hold(js, on, req.User, func(num uint64) string { return c.outcomeOf(num, s) }, fx)
 	a := node.Answer{
 		ID: command.JobID{Site: c.site, Num: js.Num}, State: fsm.Queued.String(), Durability: node.DurableSite,
 	}

@@ -27,9 +27,10 @@ type chains struct {
 type link struct {
 	id    command.JobID
 	after []jobspec.Dependency
-	// asked: the user asked for its end. starts counts the attempts that began.
-	asked  bool
-	starts int
+	// asked: the user asked for its end; lacking: its inputs were said not to come. starts counts the attempts that
+	// began.
+	asked, lacking bool
+	starts         int
 }
 
 // TestNothingStartsTooEarlyOrWaitsForever: whatever is submitted, ends and is cancelled, and whenever the broker is
@@ -41,7 +42,7 @@ func TestNothingStartsTooEarlyOrWaitsForever(t *testing.T) {
 		r := foundChains(t, base)
 		c := &chains{rig: r, a: r.sites[0]}
 		for range rapid.IntRange(5, 50).Draw(t, "steps") {
-			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			switch rapid.IntRange(0, 11).Draw(t, "what") {
 			case 0, 1, 2, 3:
 				c.submit(t)
 			case 4, 5:
@@ -54,6 +55,8 @@ func TestNothingStartsTooEarlyOrWaitsForever(t *testing.T) {
 				r.settle()
 			case 9:
 				c.a.ticks(1)
+			case 10, 11:
+				c.bring(t)
 			}
 			c.check()
 		}
@@ -99,7 +102,8 @@ func (c *chains) submit(t *rapid.T) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	req := node.Request{Spec: parsed, User: user, Operator: true}
+	importing := rapid.IntRange(0, 3).Draw(t, "importing") == 0
+	req := node.Request{Spec: parsed, User: user, Operator: true, Importing: importing}
 	c.turn(t, SubmitEvent{Reqs: []node.Request{req}, Reply: func(_ int, a node.Answer) {
 		if a.Err != nil {
 			c.t.Fatalf("%s: %v", spec, a.Err)
@@ -166,6 +170,35 @@ func (c *chains) cancel(t *rapid.T) {
 	c.obey()
 }
 
+// bring says of a job that waits for its inputs that they are here, or will not be.
+func (c *chains) bring(t *rapid.T) {
+	if nums := c.a.core.AwaitInputs(); len(nums) > 0 {
+		num := rapid.SampledFrom(nums).Draw(t, "brought")
+		c.turn(t, c.broughtEvent(num, rapid.IntRange(0, 3).Draw(t, "lacking") == 0))
+	}
+}
+
+// broughtEvent is that of a job that awaits its inputs.
+func (c *chains) broughtEvent(num uint64, lacking bool) BroughtEvent {
+	at := slices.IndexFunc(c.jobs, func(l *link) bool { return l.id.Num == num })
+	ev := BroughtEvent{Num: num, Reply: func(error) {}}
+	if at < 0 { // nobody was told that it was accepted
+		ev.Why = "nobody knows it"
+		return ev
+	}
+	l := c.jobs[at]
+	if lacking {
+		l.lacking, ev.Why = true, "they are not to be had"
+		return ev
+	}
+	spec, err := jobspec.SpecOf(c.a.core.after.Find(num).Spec, c.a.core.sealer)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ev.Spec = spec
+	return ev
+}
+
 // obey has handlers end what they were told to stop.
 func (c *chains) obey() {
 	for _, s := range c.sites {
@@ -204,6 +237,9 @@ func (c *chains) check() {
 }
 
 func (c *chains) checkStart(l *link) {
+	if slices.Contains(c.a.core.AwaitInputs(), l.id.Num) {
+		c.t.Fatalf("job %s has begun without its inputs", l.id)
+	}
 	for _, d := range l.after {
 		if state, _ := c.a.sees(d.Job); !allowed(d.When, state) {
 			c.t.Fatalf("job %s has begun, and waited for %s, %s: that is %s", l.id, d.Job, d.When, state)
@@ -227,6 +263,10 @@ func (c *chains) drain() {
 	for quiet := 0; quiet < 3; quiet++ {
 		c.settle()
 		c.obey()
+		for _, num := range c.a.core.AwaitInputs() {
+			c.a.turn(c.broughtEvent(num, false))
+			quiet = 0
+		}
 		for _, s := range c.sites {
 			for _, id := range s.live() {
 				if _, runs := s.running[id]; runs {
@@ -253,7 +293,7 @@ func (c *chains) checkEnds() {
 			c.t.Fatalf("job %s is %s in the end: %s", l.id, state, reason)
 		case inVain && (state != "cancelled" || l.starts > 0):
 			c.t.Fatalf("job %s waits in vain, and is %s after %d starts: %s", l.id, state, l.starts, reason)
-		case !inVain && !l.asked && (l.starts == 0 || state == "cancelled"):
+		case !inVain && !l.asked && !l.lacking && (l.starts == 0 || state == "cancelled"):
 			c.t.Fatalf("job %s is %s after %d starts: %s", l.id, state, l.starts, reason)
 		}
 	}

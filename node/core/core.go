@@ -187,6 +187,8 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 	case StateEvent: // settle reconciles
 	case JobsEndedEvent:
 		c.handleJobsEnded(ev, s, fx)
+	case BroughtEvent:
+		c.handleBrought(ev, fx)
 	case ForeseeEvent:
 		c.foresee(ev, s)
 	case CapacityEvent:

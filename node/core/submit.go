@@ -57,10 +57,11 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		return
 	}
 	var to way
-	if len(on) == 0 {
+	held := len(on) > 0 || req.Importing
+	if !held {
 		to = c.wayOf(&js, req.User, s)
 	}
-	if err := c.admit(&js, len(on), req.User, s); err != nil && to.isPublished() {
+	if err := c.admit(&js, held, len(on), req.User, s); err != nil && to.isPublished() {
 		fx.Reply(reply, node.Answer{Err: err})
 		return
 	}
@@ -80,7 +81,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	}
 	noteLine(&req, js.Num)
 	c.gates.Add(&js)
-	if len(on) > 0 {
+	if held {
 		c.hold(js, on, &req, reply, s, fx)
 		return
 	}
@@ -136,15 +137,15 @@ func (c *Core) send(p publish.Job, to way, s StateReader, fx *Effects) {
 	}
 }
 
-// admit says why a job cannot go to the federation, or wait for so many others, or nil. The state decides: what
+// admit says why a job cannot go to the federation, or be held for so many others, or nil. The state decides: what
 // it would refuse as it stands is not sent.
-func (c *Core) admit(js *command.JobSpec, waitsFor int, user string, s StateReader) error {
+func (c *Core) admit(js *command.JobSpec, held bool, waitsFor int, user string, s StateReader) error {
 	if c.incarnation != 0 { // before, the state is as old as the previous run's
 		if err := node.RefusedByQuota(s.Admits(c.site, js), c.site, js, s); err != nil {
 			return err
 		}
 	}
-	if waitsFor > 0 {
+	if held {
 		return c.after.Room(js, waitsFor, user)
 	}
 	return c.pubs.Room(js, user)

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/internal/tally"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -17,29 +16,46 @@ type Journal interface {
 	Commit(writes []record.Write) error
 }
 
-// Book has what is attached to this site's jobs. Documents stay in the journal. It is safe for concurrent use.
+// Book has what is attached to this site's jobs. Documents, and of ends the files and what is kept with them, stay in
+// the journal. It is safe for concurrent use.
 type Book struct {
 	journal Journal
 
 	mu   sync.Mutex
 	jobs map[uint64]*job
 	nums []uint64 // of jobs, ascending
-	// open counts the jobs without an end.
-	open tally.ByUser[int]
-	// done are the bytes of the documents of jobs that have ended, held the others'.
-	done int64
-	held tally.ByUser[int64]
+	// open is how much is kept of jobs without an end, done of those with one; by user and of all.
+	open, done shares
 }
 
-// job is one with something attached, without the document.
+// shares are amounts of users.
+type shares struct {
+	of  map[string]amount // Invariant: none is zero
+	all amount            // Invariant: the sum of of
+}
+
+// add counts something of a user's, or takes it away if sign is −1.
+func (s *shares) add(user string, a amount, sign int) {
+	s.all = s.all.plus(a, sign)
+	if s.of[user] = s.of[user].plus(a, sign); s.of[user] == (amount{}) {
+		delete(s.of, user)
+	}
+}
+
+// job is one with something attached. Its end, if it has one, is without files and what is kept with it.
 type job struct {
 	node.Attached
-	bytes int64 // of the document
+	amount
+	ending bool          // its end is being recorded
+	ended  chan struct{} // closed with the end; nil: nobody has asked
 }
 
 // Open reads the book from the journal.
 func Open(j Journal) (*Book, error) {
-	b := &Book{journal: j, jobs: map[uint64]*job{}}
+	b := &Book{
+		journal: j, jobs: map[uint64]*job{},
+		open: shares{of: map[string]amount{}}, done: shares{of: map[string]amount{}},
+	}
 	err := j.Each(record.BucketAttached, func(k, v []byte) error {
 		a := &node.Attached{}
 		if err := json.Unmarshal(v, a); err != nil || len(k) != 8 {
@@ -57,56 +73,53 @@ func Open(j Journal) (*Book, error) {
 			return fmt.Errorf("a record of how a job ended is damaged: %x: %w", k, err)
 		}
 		if a := b.jobs[record.DecodeNumber(k)]; a != nil {
-			b.end(a, end)
+			b.end(a, end, len(v))
 		}
 		return nil
 	})
 }
 
-// end notes a job's end. REQUIRES: b.mu held, or b not shared yet; it had none.
-func (b *Book) end(j *job, end *node.AttachedEnd) {
-	j.End = end
-	b.open.Add(j.User, -1)
-	b.held.Add(j.User, -j.bytes)
-	b.done += j.bytes
+// end notes a job's end, which has so many bytes in the journal. REQUIRES: b.mu held, or b not shared yet; it had none.
+func (b *Book) end(j *job, end *node.AttachedEnd, text int) {
+	short := *end
+	short.Files, short.Record = nil, nil
+	j.End = &short
+	b.open.add(j.User, j.amount, -1)
+	j.amount = j.amount.plus(amountOfEnd(end, text), 1)
+	b.done.add(j.User, j.amount, 1)
+	if j.ended != nil {
+		close(j.ended)
+	}
 }
 
 // add takes a record. REQUIRES: b.mu held, or b not shared yet.
 func (b *Book) add(num uint64, a *node.Attached) {
-	j := &job{*a, int64(len(a.Document))}
+	j := &job{Attached: *a, amount: amountOf(a, len(a.Document))}
 	j.Document = nil
 	b.jobs[num] = j
-	b.open.Add(a.User, 1)
-	b.held.Add(a.User, j.bytes)
+	b.open.add(a.User, j.amount, 1)
 	at, _ := slices.BinarySearch(b.nums, num)
 	b.nums = slices.Insert(b.nums, at, num)
 }
 
 // Admit returns why no more jobs are taken that have something attached, or nil.
 func (b *Book) Admit(a *node.Attached) error {
+	if len(a.Document) > MaxDocument {
+		return fmt.Errorf("%w: it has %d bytes, at most %d", ErrRefused, len(a.Document), MaxDocument)
+	}
+	more := amountOf(a, len(a.Document))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case len(a.Document) > MaxDocument:
-		return fmt.Errorf("%w: it has %d bytes, at most %d", ErrRefused, len(a.Document), MaxDocument)
-	case b.open.Sum() >= MaxOpen:
-		return fmt.Errorf("%w: %d have not ended (at most %d): send it again when some have", node.ErrAttachedFull,
-			b.open.Sum(), MaxOpen)
-	case a.User != "" && b.open.Of(a.User) >= MaxOpen/partsOpen:
-		return fmt.Errorf("%w: %d of user %s have not ended (at most %d): send it again when some have",
-			node.ErrAttachedFull, b.open.Of(a.User), a.User, MaxOpen/partsOpen)
-	case a.User != "" && b.held.Of(a.User) > MaxBytes/2/partsOpen:
-		return fmt.Errorf("%w: the documents of those of user %s that have not ended have %d bytes (at most %d): send it "+
-			"again when some have", node.ErrAttachedFull, a.User, b.held.Of(a.User), int64(MaxBytes/2/partsOpen))
-	case b.bytes() > MaxBytes:
-		return fmt.Errorf("%w: their documents have %d bytes (at most %d): send it again when some have ended",
-			node.ErrAttachedFull, b.bytes(), int64(MaxBytes))
+	if most := mostOpen.part(partsOfUser); a.User != "" && !b.open.of[a.User].plus(more, 1).within(most) {
+		return fmt.Errorf("%w: of user %s %s have not ended (at most %s): send it again when some have",
+			node.ErrAttachedFull, a.User, b.open.of[a.User], most)
+	}
+	if !b.open.all.plus(more, 1).within(mostOpen) {
+		return fmt.Errorf("%w: %s have not ended (at most %s): send it again when some have", node.ErrAttachedFull,
+			b.open.all, mostOpen)
 	}
 	return nil
 }
-
-// bytes returns those of all documents. REQUIRES: b.mu held.
-func (b *Book) bytes() int64 { return b.held.Sum() + b.done }
 
 // Keep takes what the core has recorded of a job that was accepted.
 func (b *Book) Keep(num uint64, a node.Attached) {
@@ -127,25 +140,35 @@ func (b *Book) Find(num uint64) (node.Attached, bool) {
 	return node.Attached{}, false
 }
 
-// Document returns what is attached to a job, with the document.
+// Document returns what is attached to a job, with the document, and with all of its end.
 func (b *Book) Document(num uint64) (node.Attached, error) {
 	a, known := b.Find(num)
 	if !known {
 		return a, node.ErrNotFound
 	}
-	text, err := b.journal.Get(record.BucketAttached, record.Number(num))
-	if err == nil && text == nil {
-		err = node.ErrNotFound // forgotten meanwhile
-	}
 	whole := node.Attached{}
-	if err == nil {
-		err = json.Unmarshal(text, &whole)
+	err := b.read(record.BucketAttached, num, &whole)
+	if err == nil && a.End != nil {
+		a.End = &node.AttachedEnd{}
+		err = b.read(record.BucketAttachedEnds, num, a.End)
 	}
 	if err != nil {
 		return a, fmt.Errorf("read what is attached to job %d: %w", num, err)
 	}
 	a.Document = whole.Document
 	return a, nil
+}
+
+// read reads a record; node.ErrNotFound: it was forgotten meanwhile.
+func (b *Book) read(from record.Bucket, num uint64, to any) error {
+	text, err := b.journal.Get(from, record.Number(num))
+	if err == nil && text == nil {
+		err = node.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, to)
 }
 
 // List returns the jobs below a number, 0 = all, newest first, that f takes, so many at most, and the number to go on
@@ -174,7 +197,7 @@ func (b *Book) List(below uint64, most int, f func(*node.Attached) bool) (list [
 func (b *Book) Unended() (nums []uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open.Sum() == 0 {
+	if b.open.all.jobs == 0 {
 		return nil
 	}
 	for _, num := range b.nums {
@@ -193,17 +216,42 @@ func (b *Book) Has(num uint64) bool {
 	return a != nil && a.End == nil
 }
 
-// End notes how a job has ended, durably. The oldest that have ended go if there are too many.
+// Ended returns what is closed once a job has an end, or if nothing is attached to it.
+func (b *Book) Ended(num uint64) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.jobs[num]
+	if j == nil || j.End != nil {
+		over := make(chan struct{})
+		close(over)
+		return over
+	}
+	if j.ended == nil {
+		j.ended = make(chan struct{})
+	}
+	return j.ended
+}
+
+// End notes how a job has ended, durably, unless it has an end or is getting one. The oldest that have ended go if
+// there are too many. Of a great many files not all are kept: end says of how many that is so.
 func (b *Book) End(num uint64, end *node.AttachedEnd) error {
-	err := b.journal.Commit([]record.Write{record.PutRecord(record.BucketAttachedEnds, record.Number(num), end)})
-	if err != nil {
-		return fmt.Errorf("record how job %d ended: %w", num, err)
+	if !b.beginEnd(num) {
+		return nil
+	}
+	shorten(end)
+	text, err := json.Marshal(end)
+	if err == nil {
+		err = b.journal.Commit([]record.Write{record.Put(record.BucketAttachedEnds, record.Number(num), text)})
 	}
 	b.mu.Lock()
-	if a := b.jobs[num]; a != nil && a.End == nil {
-		b.end(a, end)
+	j := b.jobs[num]
+	j.ending = false
+	if err != nil {
+		b.mu.Unlock()
+		return fmt.Errorf("record how job %d ended: %w", num, err)
 	}
-	gone := b.forget()
+	b.end(j, end, len(text))
+	gone := b.forget(j.User)
 	b.mu.Unlock()
 	if len(gone) == 0 {
 		return nil
@@ -211,19 +259,51 @@ func (b *Book) End(num uint64, end *node.AttachedEnd) error {
 	return b.remove(gone)
 }
 
-// forget drops the oldest of what has ended, if there is too much. REQUIRES: b.mu held.
-func (b *Book) forget() (gone []uint64) {
-	many := len(b.nums) - b.open.Sum() - maxDone
-	if many <= 0 && b.done <= MaxBytes/2 {
+// beginEnd reports whether a job is to be given its end, by the caller alone.
+func (b *Book) beginEnd(num uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.jobs[num]
+	if j == nil || j.End != nil || j.ending {
+		return false
+	}
+	j.ending = true
+	return true
+}
+
+// shorten leaves out the last files of an end that would have more than maxEnd bytes.
+func shorten(end *node.AttachedEnd) {
+	const each = 64 // of a file besides its path, as JSON; a path may have six bytes for one
+	left := maxEnd - len(end.Record)
+	for i := range end.Files {
+		if left -= each + 6*len(end.Files[i].Path); left < 0 {
+			end.Untold += len(end.Files) - i
+			end.Files = end.Files[:i:i]
+			return
+		}
+	}
+}
+
+// partsForgotten is of which parts of a bound one more is forgotten when it is passed, so that not each end looks at
+// all jobs.
+const partsForgotten = 32
+
+// forget drops the oldest of what has ended, if there is too much of a user's or of all. REQUIRES: b.mu held.
+func (b *Book) forget(user string) (gone []uint64) {
+	mostOfUser := mostDone.part(partsOfUser)
+	ofUser := user != "" && !b.done.of[user].within(mostOfUser)
+	ofAll := !b.done.all.within(mostDone)
+	if !ofUser && !ofAll {
 		return nil
 	}
+	mostOfUser, most := mostOfUser.lessOne(partsForgotten), mostDone.lessOne(partsForgotten)
 	b.nums = slices.DeleteFunc(b.nums, func(num uint64) bool {
 		j := b.jobs[num]
-		if j.End == nil || many <= 0 && b.done <= MaxBytes/2 {
+		tooMany := ofUser && j.User == user && !b.done.of[user].within(mostOfUser) || ofAll && !b.done.all.within(most)
+		if j.End == nil || !tooMany {
 			return false
 		}
-		many--
-		b.done -= j.bytes
+		b.done.add(j.User, j.amount, -1)
 		gone = append(gone, num)
 		delete(b.jobs, num)
 		return true

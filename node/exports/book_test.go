@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -91,51 +95,104 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestAdmit: what has not ended is bounded by number, by bytes in the journal and by bytes in memory, of all and of
+// each user; and no more than that is taken.
 func TestAdmit(t *testing.T) {
 	b := bookOf(t, journalAt(t, t.TempDir()))
 	if err := b.Admit(&node.Attached{Document: make([]byte, MaxDocument+1)}); !errors.Is(err, ErrRefused) {
 		t.Error(err)
 	}
-	b.open.Add("alice", MaxOpen/partsOpen)
-	if err := b.Admit(&node.Attached{User: "alice"}); !errors.Is(err, node.ErrAttachedFull) {
-		t.Error(err)
-	}
-	if err := b.Admit(&node.Attached{User: "bob"}); err != nil {
-		t.Error(err)
-	}
-	b.held.Add("alice", MaxBytes/2/partsOpen+1)
-	b.open.Add("alice", 1-b.open.Of("alice"))
-	if err := b.Admit(&node.Attached{User: "alice"}); !errors.Is(err, node.ErrAttachedFull) {
-		t.Error(err)
-	}
-	if err := b.Admit(&node.Attached{User: "bob"}); err != nil {
-		t.Error(err)
-	}
-	b.done = MaxBytes + 1
-	if err := b.Admit(&node.Attached{}); !errors.Is(err, node.ErrAttachedFull) {
-		t.Error(err)
+	one := &node.Attached{Document: make([]byte, 100), Tags: map[string]string{"key": "value"}}
+	more := amountOf(one, 100)
+	for name, most := range map[string]amount{
+		"number": {mostOpen.jobs, 0, 0}, "bytes": {0, mostOpen.bytes, 0}, "memory": {0, 0, mostOpen.index},
+	} {
+		room := amount{min(most.jobs, more.jobs), min(most.bytes, more.bytes), min(most.index, more.index)}
+		for _, c := range []struct {
+			held amount
+			full bool
+		}{{most.plus(room, -1), false}, {most, true}} {
+			b.open.all = c.held
+			if err := b.Admit(one); (err != nil) != c.full || c.full && !errors.Is(err, node.ErrAttachedFull) {
+				t.Errorf("%s, %v of all: %v", name, c.held, err)
+			}
+			b.open.all = amount{}
+		}
+		b.open.of["alice"] = most.part(partsOfUser)
+		alice, bob := *one, *one
+		alice.User, bob.User = "alice", "bob"
+		if err := b.Admit(&alice); !errors.Is(err, node.ErrAttachedFull) {
+			t.Errorf("%s of alice: %v", name, err)
+		}
+		if err := errors.Join(b.Admit(&bob), b.Admit(one)); err != nil {
+			t.Errorf("%s of others: %v", name, err)
+		}
+		delete(b.open.of, "alice")
 	}
 }
 
-// TestOldestGo: what has ended makes room for what ends later, and what has not stays.
-func TestOldestGo(t *testing.T) {
-	b := bookOf(t, journalAt(t, t.TempDir()))
-	for num := uint64(1); num <= 3; num++ {
-		keep(t, b, num, node.Attached{Document: json.RawMessage(`{}`)})
-		b.jobs[num].bytes = MaxBytes / 3
-		b.held.Add("", MaxBytes/3)
+// weigh has a kept job count for so much.
+func (b *Book) weigh(num uint64, a amount) {
+	j := b.jobs[num]
+	b.open.add(j.User, j.amount, -1)
+	j.amount = a
+	b.open.add(j.User, a, 1)
+}
+
+// numbers returns the jobs that are kept, newest first.
+func (b *Book) numbers() string {
+	list, _ := b.List(0, 100, func(*node.Attached) bool { return true })
+	text := ""
+	for i := range list {
+		text += fmt.Sprint(list[i].Num, " ")
 	}
-	for _, num := range []uint64{2, 3} {
-		if err := b.End(num, &node.AttachedEnd{State: "failed"}); err != nil {
-			t.Fatal(err)
+	return strings.TrimSpace(text)
+}
+
+// endOne ends a job.
+func (b *Book) endOne(t *testing.T, num uint64) {
+	t.Helper()
+	if err := b.End(num, &node.AttachedEnd{State: "failed"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOldestGo: what has ended makes room for what ends later, and what has not stays, whichever bound it is.
+func TestOldestGo(t *testing.T) {
+	for name, a := range map[string]amount{
+		"number": {maxDone / 3 * 2, 0, 0}, "bytes": {0, MaxBytes / 3, 0}, "memory": {0, 0, maxIndex / 3},
+	} {
+		b := bookOf(t, journalAt(t, t.TempDir()))
+		for num := uint64(1); num <= 3; num++ {
+			keep(t, b, num, node.Attached{Document: json.RawMessage(`{}`)})
+			b.weigh(num, a)
+		}
+		b.endOne(t, 2)
+		b.endOne(t, 3)
+		if got := b.numbers(); got != "3 1" {
+			t.Errorf("%s: %s", name, got)
+		}
+		if text, err := b.journal.Get(record.BucketAttached, record.Number(2)); err != nil || text != nil {
+			t.Errorf("%s: %q %v", name, text, err)
 		}
 	}
-	list, _ := b.List(0, 9, func(*node.Attached) bool { return true })
-	if len(list) != 2 || list[0].Num != 3 || list[1].Num != 1 {
-		t.Errorf("%v", list)
+}
+
+// TestOneUsersEndsAreBounded: who ends a great many tasks has their own forgotten, and nobody else's.
+func TestOneUsersEndsAreBounded(t *testing.T) {
+	b := bookOf(t, journalAt(t, t.TempDir()))
+	for num, user := range []string{"bob", "alice", "alice", "alice"} {
+		keep(t, b, uint64(num+1), node.Attached{User: user})
+		b.weigh(uint64(num+1), amount{1, mostDone.bytes / partsOfUser / 2, 1})
 	}
-	if text, err := b.journal.Get(record.BucketAttached, record.Number(2)); err != nil || text != nil {
-		t.Errorf("%q %v", text, err)
+	for num := uint64(1); num <= 4; num++ {
+		b.endOne(t, num)
+	}
+	if got := b.numbers(); got != "4 1" {
+		t.Errorf("left are %s", got)
+	}
+	if got := b.done.of["alice"].plus(b.done.of["bob"], 1); got != b.done.all || len(b.open.of) > 0 || b.open.all != (amount{}) {
+		t.Errorf("%v of users, %v of all, %v open", got, b.done.all, b.open)
 	}
 }
 
@@ -145,14 +202,108 @@ func TestOpenOnesEraseNone(t *testing.T) {
 	for num := uint64(1); num <= 3; num++ {
 		keep(t, b, num, node.Attached{User: fmt.Sprint("u", num), Document: json.RawMessage(`{}`)})
 	}
-	b.held.Add("u1", MaxBytes-4-b.jobs[1].bytes)
-	b.jobs[1].bytes = MaxBytes - 4
-	for _, num := range []uint64{2, 3} {
-		if err := b.End(num, &node.AttachedEnd{State: "failed"}); err != nil {
-			t.Fatal(err)
+	b.weigh(1, mostOpen)
+	b.endOne(t, 2)
+	b.endOne(t, 3)
+	if got := b.numbers(); got != "3 2 1" || b.done.all.jobs != 2 || len(b.open.of) != 1 {
+		t.Errorf("%s, %v", got, b.done.all)
+	}
+}
+
+// TestEndIsNotedOnce: the first one counts, also after a restart, and whoever waits for it hears of it.
+func TestEndIsNotedOnce(t *testing.T) {
+	dir := t.TempDir()
+	j := journalAt(t, dir)
+	b := bookOf(t, j)
+	keep(t, b, 1, node.Attached{})
+	over := b.Ended(1)
+	select {
+	case <-over:
+		t.Fatal("it has ended")
+	default:
+	}
+	b.endOne(t, 1)
+	<-over
+	<-b.Ended(1)
+	<-b.Ended(9)
+	if err := b.End(1, &node.AttachedEnd{State: "succeeded"}); err != nil {
+		t.Error(err)
+	}
+	if err := b.End(9, &node.AttachedEnd{State: "succeeded"}); err != nil {
+		t.Error(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = bookOf(t, journalAt(t, dir))
+	if a, _ := b.Find(1); a.End == nil || a.End.State != "failed" {
+		t.Errorf("%+v", a.End)
+	}
+}
+
+// TestManyFilesOfAnEnd: of a great many not all are kept, and it is said how many are not; lists hold none in memory.
+func TestManyFilesOfAnEnd(t *testing.T) {
+	b := bookOf(t, journalAt(t, t.TempDir()))
+	keep(t, b, 1, node.Attached{})
+	end := &node.AttachedEnd{State: "succeeded", Record: []byte("r")}
+	const many = 20_000
+	for range many {
+		end.Files = append(end.Files, node.Exported{Path: strings.Repeat("x", 1000)})
+	}
+	if err := b.End(1, end); err != nil {
+		t.Fatal(err)
+	}
+	if a, _ := b.Find(1); a.End.Files != nil || a.End.Record != nil {
+		t.Error("files are in memory")
+	}
+	a, err := b.Document(1)
+	if err != nil || len(a.End.Files)+a.End.Untold != many || len(a.End.Files) < 1000 || string(a.End.Record) != "r" {
+		t.Errorf("%d files, %d untold, %v", len(a.End.Files), a.End.Untold, err)
+	}
+	if bytes := b.done.all.bytes; bytes > maxEnd || bytes < 1000*1000 {
+		t.Errorf("it has %d bytes", bytes)
+	}
+}
+
+// TestPagesAreStable: who pages sees each job once that is there from begin to end, whatever is made and forgotten
+// meanwhile.
+func TestPagesAreStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := &Book{jobs: map[uint64]*job{}}
+		b.open.of, b.done.of = map[string]amount{}, map[string]amount{}
+		next := uint64(1)
+		for range rapid.IntRange(0, 30).Draw(t, "jobs") {
+			b.add(next, &node.Attached{})
+			next++
 		}
-	}
-	if _, known := b.Find(2); !known || b.done != 4 || b.held.Sum() != MaxBytes-4 {
-		t.Errorf("%v %d %v", known, b.done, b.held)
-	}
+		first, gone := next, map[uint64]bool{}
+		var seen []uint64
+		all := func(*node.Attached) bool { return true }
+		for below := uint64(0); ; {
+			list, on := b.List(below, rapid.IntRange(1, 5).Draw(t, "page"), all)
+			for i := range list {
+				seen = append(seen, list[i].Num)
+			}
+			if below = on; on == 0 {
+				break
+			}
+			b.add(next, &node.Attached{})
+			next++
+			if at := rapid.Uint64Range(1, next).Draw(t, "forgotten"); b.jobs[at] != nil {
+				delete(b.jobs, at)
+				b.nums = slices.DeleteFunc(b.nums, func(num uint64) bool { return num == at })
+				gone[at] = true
+			}
+		}
+		for i := 1; i < len(seen); i++ {
+			if seen[i] >= seen[i-1] {
+				t.Fatalf("seen are %v", seen)
+			}
+		}
+		for num := uint64(1); num < first; num++ {
+			if !gone[num] && !slices.Contains(seen, num) {
+				t.Fatalf("job %d was there, and seen are %v", num, seen)
+			}
+		}
+	})
 }

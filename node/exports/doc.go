@@ -14,17 +14,3 @@ import "errors"
 
 // ErrRefused says that a path is none that may be read or written for a user.
 var ErrRefused = errors.New("the path is refused") // 422
-
-// What is held.
-const (
-	// MaxOpen is how many jobs that have not ended may have something attached, and maxDone how many of those that have
-	// are remembered: the oldest are forgotten first.
-	MaxOpen = 100_000
-	maxDone = 100_000
-	// partsOpen is of which parts of MaxOpen one user has one at most.
-	partsOpen = 4
-	// MaxBytes bounds all documents together: half of it is for what has ended.
-	MaxBytes = 1 << 30
-	// MaxDocument bounds what is attached to one job, in bytes.
-	MaxDocument = 12 << 20
-)

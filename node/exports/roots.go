@@ -202,37 +202,6 @@ func openIn(dir *os.Root, rel string) (*os.File, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// Tree calls f for each regular file below a folder of a root, in the order of the paths' names.
-func Tree(root Root, rel string, f func(rel string, file *os.File) error) error {
-	dir, err := root.open()
-	if err != nil {
-		return plain(err)
-	}
-	defer dir.Close()
-	if rel != "." {
-		sub, err := dir.OpenRoot(rel)
-		if err != nil {
-			return plain(err)
-		}
-		defer sub.Close()
-		dir = sub
-	}
-	return fs.WalkDir(dir.FS(), ".", func(p string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return plain(err)
-		}
-		if !e.Type().IsRegular() {
-			return nil
-		}
-		file, err := openIn(dir, p)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		return f(p, file)
-	})
-}
-
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
 }
@@ -241,6 +210,9 @@ func refuse(format string, args ...any) error {
 func plain(err error) error {
 	if errors.Is(err, ErrRefused) {
 		return err
+	}
+	if err == nil {
+		return nil
 	}
 	var at *fs.PathError
 	if errors.As(err, &at) {

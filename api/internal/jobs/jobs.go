@@ -84,7 +84,7 @@ func (j *Jobs) Register() {
 		Parameters: []*huma.Param{
 			rest.QueryParam("strict", huma.TypeBoolean, "refuse what no present site could run"),
 			rest.QueryParam("dry_run", huma.TypeBoolean, "one job only: accept nothing, answer 200 with what would become of it"),
-			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and job give the first answer again, however it is written; with NDJSON the key of line n is KEY/n"},
+			rest.KeyParam("the same key and job give the first answer again, however it is written; with NDJSON the key of line n is KEY/n"),
 		},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			wire.TypeJSON:   {Schema: j.api.Schema(wire.Spec{})},

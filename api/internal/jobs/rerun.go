@@ -28,7 +28,7 @@ func (j *Jobs) registerRerun() {
 			rest.QueryParam("memory", huma.TypeString, "memory that each may use now, such as 8Gi"),
 			rest.QueryParam("gpu", huma.TypeInteger, "GPUs that each needs now"),
 			rest.QueryParam("timeout", huma.TypeString, "how long each may run now, such as 2h"),
-			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and request give the first answer again"},
+			rest.KeyParam("the same key and request give the first answer again"),
 		},
 		Responses: j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Accepted{}), 400, 403, 404,
 			409, 422, 429, 503),
@@ -40,7 +40,7 @@ func (j *Jobs) rerun(w http.ResponseWriter, r *http.Request, param func(string) 
 	if err != nil {
 		return err
 	}
-	key, err := idempotencyKey(r)
+	key, err := rest.IdempotencyKey(r)
 	if err != nil {
 		return err
 	}

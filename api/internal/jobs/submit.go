@@ -3,9 +3,7 @@ package jobs
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
@@ -13,9 +11,6 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
-
-// maxKey bounds an idempotency key, in bytes.
-const maxKey = 255
 
 // submit is the hot path: the body is read once and parsed once.
 func (j *Jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
@@ -27,7 +22,7 @@ func (j *Jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) str
 	if err != nil {
 		return err
 	}
-	key, err := idempotencyKey(r)
+	key, err := rest.IdempotencyKey(r)
 	if err != nil {
 		return err
 	}
@@ -123,18 +118,4 @@ func appendReason(b []byte, reason string) []byte {
 		return append(b, '"', '"')
 	}
 	return append(b, text...)
-}
-
-// idempotencyKey reads the header: at most maxKey printable ASCII bytes.
-func idempotencyKey(r *http.Request) (string, error) {
-	values := r.Header.Values(wire.HeaderKey)
-	if len(values) == 0 {
-		return "", nil
-	}
-	key := values[0]
-	printable := !strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' })
-	if len(values) > 1 || key == "" || len(key) > maxKey || !printable {
-		return "", problem.BadQuery(wire.HeaderKey, "", fmt.Sprintf("must be given once, with 1 to %d printable ASCII characters", maxKey))
-	}
-	return key, nil
 }

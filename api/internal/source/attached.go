@@ -5,6 +5,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Attachments are what this broker keeps of its site's jobs beside their specs.
@@ -17,4 +18,16 @@ type Attachments interface {
 	AttachedJobs(
 		ctx context.Context, below uint64, most int, f func(*node.Attached) bool,
 	) (list []node.AttachedJob, next uint64)
+}
+
+// Awaiting are this site's jobs that are held until their inputs are here (node.Request.Importing).
+type Awaiting interface {
+	// AwaitInputs returns them, oldest first; it waits until the broker has begun.
+	AwaitInputs(ctx context.Context) ([]command.JobID, error)
+	// Brought has one run with the inputs that its spec names now, and NotBrought ends one, for a reason. Errors wrap
+	// node.ErrEnded if the job waits for none any more.
+	Brought(ctx context.Context, id command.JobID, spec jobspec.Spec) error
+	NotBrought(ctx context.Context, id command.JobID, why string) error
+	// AttachedEnded returns what is closed once a job has ended to which something is attached, or if none is.
+	AttachedEnded(id command.JobID) <-chan struct{}
 }

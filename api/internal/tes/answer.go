@@ -51,15 +51,16 @@ func endState(e *node.AttachedEnd) string {
 			return stateComplete
 		}
 	case "failed":
-		record, _ := jobspec.ParseStepsRecord(e.Record)
-		if record.Trouble == "" && (e.Signal != nil || e.ExitCode != nil && *e.ExitCode != 0) {
+		if !e.Troubled && (e.Signal != nil || e.ExitCode != nil && *e.ExitCode != 0) {
 			return stateExecutorError
 		}
 		if timedOut(e) {
 			return stateExecutorError
 		}
 	case "cancelled":
-		return stateCanceled
+		if !e.Unbrought {
+			return stateCanceled
+		}
 	}
 	return stateSystemError
 }
@@ -119,16 +120,15 @@ func logOf(doc *kept, end *node.AttachedEnd, job *node.Job, v view) tesTaskLog {
 	}
 	record, _ := jobspec.ParseStepsRecord(end.Record)
 	l.Logs = executorLogs(end, &record, v)
-	for _, f := range end.Files {
-		if f.Tag < len(doc.Task.Outputs) {
-			l.Outputs = append(l.Outputs, outputLog(&doc.Task.Outputs[f.Tag], f))
-		}
-	}
+	untold := l.tellOutputs(doc, end)
 	if v == viewFull {
 		for _, why := range []string{end.Reason, record.Trouble, end.Why} {
 			if why != "" {
 				l.SystemLogs = append(l.SystemLogs, why)
 			}
+		}
+		if untold > 0 {
+			l.SystemLogs = append(l.SystemLogs, fmt.Sprintf("%d more outputs went where they go: too many to be told here", untold))
 		}
 	}
 	return l
@@ -165,6 +165,44 @@ func exitCode(end *node.AttachedEnd) int {
 		return *end.ExitCode
 	}
 	return noExitCode
+}
+
+const (
+	// maxOutputBytes bounds the texts of the outputs of a task that are told.
+	maxOutputBytes = 4 << 20
+	// outputLogBytes is what one has besides its URL and its path, as JSON.
+	outputLogBytes = 64
+)
+
+// bytes returns about what an output takes in an answer.
+func (o *tesOutputLog) bytes() int { return len(o.URL) + len(o.Path) + outputLogBytes }
+
+// tellOutputs adds the files that went where they go, and returns how many more did.
+func (l *tesTaskLog) tellOutputs(doc *kept, end *node.AttachedEnd) (untold int) {
+	untold = end.Untold
+	left := maxOutputBytes
+	for _, f := range end.Files {
+		if f.Tag < 0 || f.Tag >= len(doc.Task.Outputs) {
+			continue
+		}
+		o := outputLog(&doc.Task.Outputs[f.Tag], f)
+		if left -= o.bytes(); left < 0 {
+			untold++
+			continue
+		}
+		l.Outputs = append(l.Outputs, o)
+	}
+	return untold
+}
+
+// outputBytes returns about what the outputs of a task take in an answer.
+func (t *tesTask) outputBytes() (sum int64) {
+	for i := range t.Logs {
+		for j := range t.Logs[i].Outputs {
+			sum += int64(t.Logs[i].Outputs[j].bytes())
+		}
+	}
+	return sum
 }
 
 // outputLog returns one file that went where it goes.

@@ -2,6 +2,8 @@ package tes
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,10 +15,6 @@ func number(n int) *int { return &n }
 
 // TestStates is the table of the design.
 func TestStates(t *testing.T) {
-	trouble, err := json.Marshal(jobspec.StepsRecord{Trouble: "no folder"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name, job string
 		counts    map[string]uint32
@@ -37,9 +35,10 @@ func TestStates(t *testing.T) {
 		{"signal", "", nil, &node.AttachedEnd{State: "failed", Signal: number(9)}, stateExecutorError},
 		{"timeout", "", nil, &node.AttachedEnd{State: "failed", ExitCode: number(0), Reason: "killed: over its timeout of 1s"}, stateExecutorError},
 		{"no start", "", nil, &node.AttachedEnd{State: "failed"}, stateSystemError},
-		{"runner in trouble", "", nil, &node.AttachedEnd{State: "failed", ExitCode: number(125), Record: trouble}, stateSystemError},
+		{"runner in trouble", "", nil, &node.AttachedEnd{State: "failed", ExitCode: number(125), Troubled: true}, stateSystemError},
 		{"lost", "", nil, &node.AttachedEnd{State: "lost"}, stateSystemError},
 		{"cancelled", "", nil, &node.AttachedEnd{State: "cancelled"}, stateCanceled},
+		{"inputs did not come", "", nil, &node.AttachedEnd{State: "cancelled", Unbrought: true}, stateSystemError},
 		{"forgotten", "", nil, &node.AttachedEnd{State: node.Retired}, stateSystemError},
 	} {
 		if got := stateOf(&node.Attached{End: c.end}, &node.Job{State: c.job, Counts: c.counts}); got != c.want {
@@ -114,5 +113,42 @@ func TestExitCodeIsThere(t *testing.T) {
 func TestUnnotedEndIsRunning(t *testing.T) {
 	if got := stateOf(&node.Attached{}, &node.Job{}); got != stateRunning {
 		t.Error(got)
+	}
+}
+
+// TestOutputsToldAreBounded: of a great many those are told that have so many bytes, and how many more there are.
+func TestOutputsToldAreBounded(t *testing.T) {
+	doc := &kept{Task: tesTask{Outputs: []tesOutput{{URL: "/" + strings.Repeat("u", 1000), Path: "/o", Type: typeDirectory}}}}
+	end := &node.AttachedEnd{State: "succeeded", Untold: 7}
+	const many = 10_000
+	for range many {
+		end.Files = append(end.Files, node.Exported{Path: "x"}, node.Exported{Tag: 1, Path: "of no output"})
+	}
+	l := logOf(doc, end, &node.Job{}, viewFull)
+	task := tesTask{Logs: []tesTaskLog{l}}
+	if n := len(l.Outputs); n == 0 || task.outputBytes() > maxOutputBytes || len(l.SystemLogs) != 1 ||
+		!strings.HasPrefix(l.SystemLogs[0], fmt.Sprint(many+7-n, " more")) {
+		t.Errorf("%d outputs, %d bytes, %v", n, task.outputBytes(), l.SystemLogs)
+	}
+}
+
+// TestTaskIsReturnedAsSent: FULL has all fields of the document that the client set.
+func TestTaskIsReturnedAsSent(t *testing.T) {
+	const sent = `"name":"n","description":"d","inputs":[{"name":"i","description":"j","url":"/scratch/a","path":"/a",` +
+		`"type":"DIRECTORY","streamable":true},{"path":"/b","type":"FILE","content":"text"}],"outputs":[{"name":"o",` +
+		`"description":"p","url":"file:///scratch/x","path":"/x/*.txt","path_prefix":"/x","type":"FILE"}],"resources":{` +
+		`"cpu_cores":2,"preemptible":true,"ram_gb":1.5,"disk_gb":2,"zones":["site-1"],"backend_parameters":{"GPU":"1"},` +
+		`"backend_parameters_strict":true},"executors":[{"image":"a","command":["b","c"],"workdir":"/w","stdin":"/a/i",` +
+		`"stdout":"/x/o.txt","stderr":"/x/e.txt","env":{"A":"b"},"ignore_error":true}],"volumes":["/v"],"tags":{"k y":""}`
+	p, _ := mustSpec(t, "{"+sent+"}")
+	a, err := p.attached()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := taskOf("s.1", a, &node.Job{State: "queued"}, viewFull)
+	text, merr := json.Marshal(task)
+	want := `{"id":"s.1","state":"QUEUED",` + sent + `,"logs":`
+	if err != nil || merr != nil || !strings.HasPrefix(string(text), want) {
+		t.Errorf("%v %v\n%s\n%s", err, merr, text, want)
 	}
 }

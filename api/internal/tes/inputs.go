@@ -1,6 +1,7 @@
 package tes
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,34 +9,36 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/exports"
 	"github.com/cloudshare/cloudshare/node/files"
-	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
-const (
-	// maxInline is how large a content may be that stands in the job; larger ones are put into the store.
-	maxInline = 4 << 10
-	// importWait is for how long a request waits until what stands behind URLs has come.
-	importWait = 5 * time.Minute
-	importLook = 200 * time.Millisecond
-)
+// maxInline is how large a content may be that stands in the job; larger ones are put into the store.
+const maxInline = 4 << 10
 
 // fetches reports whether inputs come from elsewhere, which may take long.
 func (p *plan) fetches() bool {
 	return slices.ContainsFunc(p.inputs, func(in placed) bool { return in.URL != "" || in.Root.Name != "" })
 }
 
-// store brings the inputs of a task into the store, and returns them in the words of a job's text.
-func (t *Tasks) store(ctx context.Context, p *plan, user string) ([]map[string]any, error) {
+// bringer brings the inputs of one task into the store.
+type bringer struct {
+	put  func(ctx context.Context, user string, r io.Reader, limit int64) (files.Blob, error)
+	user string
+	left int64 // bytes that the task may have more
+}
+
+func (t *Tasks) bringer(user string) *bringer { return &bringer{t.Broker.PutBlob, user, files.MaxTask} }
+
+// store brings the inputs of a task into the store but for those behind URLs, and returns all in the words of a job's
+// text.
+func (b *bringer) store(ctx context.Context, p *plan) ([]map[string]any, error) {
 	list := make([]map[string]any, 0, len(p.inputs)+1)
 	for i := range p.inputs {
 		in := map[string]any{"path": p.task.Inputs[i].Path}
-		if err := t.storeOne(ctx, &p.inputs[i], p.task.Inputs[i].Type, user, in); err != nil {
+		if err := b.storeOne(ctx, &p.inputs[i], p.task.Inputs[i].Type, in); err != nil {
 			return nil, wordInput(i, err)
 		}
 		list = append(list, in)
@@ -50,7 +53,7 @@ func wordInput(i int, err error) error {
 	return fmt.Errorf("inputs.%d: %w", i, err)
 }
 
-func (t *Tasks) storeOne(ctx context.Context, from *placed, kind, user string, in map[string]any) error {
+func (b *bringer) storeOne(ctx context.Context, from *placed, kind string, in map[string]any) error {
 	switch {
 	case from.URL != "":
 		in["url"] = from.URL
@@ -59,9 +62,9 @@ func (t *Tasks) storeOne(ctx context.Context, from *placed, kind, user string, i
 		in["content"] = from.Content
 		return nil
 	case from.Root.Name == "":
-		return t.put(ctx, user, strings.NewReader(from.Content), "sha256", in)
+		return b.storeFile(ctx, strings.NewReader(from.Content), in)
 	case kind == typeDirectory:
-		return t.putTree(ctx, user, from, in)
+		return b.storeTree(ctx, from, in)
 	}
 	f, err := exports.OpenFile(from.Root, from.Rel)
 	if err != nil {
@@ -71,105 +74,96 @@ func (t *Tasks) storeOne(ctx context.Context, from *placed, kind, user string, i
 	if st, err := f.Stat(); err == nil && st.Mode()&0o111 != 0 {
 		in["executable"] = true
 	}
-	return t.put(ctx, user, f, "sha256", in)
+	return b.storeFile(ctx, f, in)
 }
 
-// put keeps bytes for a user and names them in a field of an input.
-func (t *Tasks) put(ctx context.Context, user string, r io.Reader, field string, in map[string]any) error {
-	blob, err := t.Broker.PutBlob(ctx, user, r, files.MaxFile)
-	if err == nil {
-		in[field], in["size"] = blob.Hash.String(), blob.Size
-	}
+// storeFile keeps a file and names it in an input.
+func (b *bringer) storeFile(ctx context.Context, r io.Reader, in map[string]any) error {
+	blob, err := b.keep(ctx, r)
+	in["sha256"], in["size"] = blob.Hash.String(), blob.Size
 	return err
 }
 
-// putTree keeps the files of a folder, and a manifest of them.
-func (t *Tasks) putTree(ctx context.Context, user string, from *placed, in map[string]any) error {
-	var list []files.Entry
+// keep keeps what r has, as long as the task has no more bytes than one may.
+func (b *bringer) keep(ctx context.Context, r io.Reader) (files.Blob, error) {
+	blob, err := b.put(ctx, b.user, r, min(b.left, files.MaxFile))
+	b.left -= blob.Size
+	return blob, err
+}
+
+// errAbandoned has the writer of a manifest end when nobody reads it any more.
+var errAbandoned = errors.New("the manifest is not kept")
+
+// storeTree keeps the files of a folder and a manifest of them, which is written as it is kept: none of it is held in
+// memory.
+func (b *bringer) storeTree(ctx context.Context, from *placed, in map[string]any) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r, w := io.Pipe()
+	wrote := make(chan error, 1)
+	go func() {
+		err := b.writeTree(ctx, from, w)
+		_ = w.CloseWithError(err) // of a pipe it never fails
+		wrote <- err
+	}()
+	blob, err := b.put(ctx, b.user, r, files.MaxManifest)
+	cancel(errAbandoned)
+	_ = r.CloseWithError(errAbandoned)
+	if cause := <-wrote; cause != nil && !errors.Is(cause, errAbandoned) {
+		return cause
+	}
+	in["manifest"], in["size"] = blob.Hash.String(), blob.Size
+	return err
+}
+
+// writeTree keeps the files of a folder that do not stand in the manifest, and writes that.
+func (b *bringer) writeTree(ctx context.Context, from *placed, to io.Writer) error {
+	m := files.NewManifestWriter(to)
 	err := exports.Tree(from.Root, from.Rel, func(rel string, f *os.File) error {
-		if len(list) == files.MaxEntries {
-			return fmt.Errorf("%w: it has more than %d files", exports.ErrRefused, files.MaxEntries)
+		e, err := b.entry(ctx, m, rel, f)
+		if err == nil {
+			err = wordEntry(from, m.Add(e))
 		}
-		st, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		e := files.Entry{Path: rel, Executable: st.Mode()&0o111 != 0}
-		if st.Size() <= files.MaxInline {
-			if e.Inline, err = io.ReadAll(io.LimitReader(f, files.MaxInline+1)); err != nil {
-				return err
-			}
-			e.Size, e.Hash = int64(len(e.Inline)), files.HashOf(e.Inline)
-		}
-		if e.Inline == nil || e.Size > files.MaxInline {
-			if _, err = f.Seek(0, io.SeekStart); err != nil {
-				return err
-			}
-		}
-		blob, err := t.Broker.PutBlob(ctx, user, readerOf(f, &e), files.MaxFile)
-		e.Hash, e.Size = blob.Hash, blob.Size
-		list = append(list, e)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(a, b files.Entry) int { return files.ComparePaths(a.Path, b.Path) })
-	text, err := manifest(list)
+	return wordEntry(from, m.Close())
+}
+
+// wordEntry words why a file may not stand in a manifest.
+func wordEntry(from *placed, err error) error {
+	if err == nil || errors.Is(err, errAbandoned) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %w", exports.ErrRefused, from.Rel, err)
+}
+
+// entry returns the next entry of a manifest: a file that does not stand in it is kept.
+func (b *bringer) entry(
+	ctx context.Context, m *files.ManifestWriter, rel string, f *os.File,
+) (e files.Entry, err error) {
+	if ctx.Err() != nil {
+		return e, context.Cause(ctx)
+	}
+	st, err := f.Stat()
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", exports.ErrRefused, from.Rel, err)
+		return e, err
 	}
-	return t.put(ctx, user, strings.NewReader(text), "manifest", in)
-}
-
-// readerOf returns what a file has: small ones have been read.
-func readerOf(f *os.File, e *files.Entry) io.Reader {
-	if e.Inline != nil && e.Size <= files.MaxInline {
-		return strings.NewReader(string(e.Inline))
+	e = files.Entry{Path: rel, Executable: st.Mode()&0o111 != 0}
+	begin, err := io.ReadAll(io.LimitReader(f, files.MaxInline+1))
+	if err != nil {
+		return e, err
 	}
-	return f
-}
-
-// manifest writes entries, with the contents where they belong.
-func manifest(list []files.Entry) (string, error) {
-	var b strings.Builder
-	w := files.NewManifestWriter(&b)
-	for i := range list {
-		if !w.Inlines(list[i].Size) {
-			list[i].Inline = nil
-		} else if list[i].Inline == nil {
-			list[i].Inline = []byte{}
-		}
-		if err := w.Add(list[i]); err != nil {
-			return "", err
-		}
+	if e.Size = int64(len(begin)); m.Inlines(e.Size) {
+		b.left -= e.Size
+		e.Inline, e.Hash = begin, files.HashOf(begin)
+		return e, nil
 	}
-	err := w.Close()
-	return b.String(), err
+	blob, err := b.keep(ctx, io.MultiReader(bytes.NewReader(begin), f))
+	e.Hash, e.Size = blob.Hash, blob.Size
+	return e, err
 }
-
-// await waits until what stands behind the URLs of a job has come, or does not.
-func (t *Tasks) await(ctx context.Context, spec *jobspec.Spec) error {
-	ctx, cancel := context.WithTimeout(ctx, importWait)
-	defer cancel()
-	look := time.NewTicker(importLook)
-	defer look.Stop()
-	for {
-		err := t.Resolve(ctx, spec)
-		var p *problem.Problem
-		if err == nil || !errors.As(err, &p) || !isUnderWay(p) {
-			return err
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-// isUnderWay reports whether a problem is that a file is on its way.
-func isUnderWay(p *problem.Problem) bool { return strings.HasSuffix(p.Type, ":import-under-way") }
 
 // userOf returns who asks.
 func userOf(ctx context.Context) string { return node.AskerOf(ctx).User }

@@ -44,6 +44,9 @@ func parse(body []byte) (t tesTask, err error) {
 	if !utf8.Valid(body) {
 		return t, bad("body", "is not UTF-8")
 	}
+	if err = checkShape(body); err != nil {
+		return t, err
+	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if err = dec.Decode(&t); err != nil {
 		return t, wordJSON(err)

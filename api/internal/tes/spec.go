@@ -52,8 +52,17 @@ func translate(t tesTask, user string, roots exports.Roots) (*plan, error) {
 
 // tell notes what of a task has no effect.
 func (p *plan) tell(format string, args ...any) {
-	p.told = append(p.told, fmt.Sprintf(format, args...))
+	switch len(p.told) {
+	case maxTold:
+	case maxTold - 1:
+		p.told = append(p.told, "more of the task has no effect")
+	default:
+		p.told = append(p.told, fmt.Sprintf(format, args...))
+	}
 }
+
+// maxTold bounds the lines that say what of a task has no effect.
+const maxTold = 100
 
 func (p *plan) placeInputs(user string, roots exports.Roots) error {
 	for i := range p.task.Inputs {

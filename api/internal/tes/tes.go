@@ -31,8 +31,11 @@ const Root = "/ga4gh/tes/v1"
 type Broker interface {
 	source.Jobs
 	source.Attachments
+	source.Awaiting
 	Site() string
 	Submit(ctx context.Context, reqs []node.Request) []node.Answer
+	// MissingBlobs returns which of a user's files are not here; node.ErrNoFiles if none are kept.
+	MissingBlobs(user string, hashes []files.Hash) ([]files.Hash, error)
 	// PutBlob keeps what r has, to its end, for a user.
 	PutBlob(ctx context.Context, user string, r io.Reader, limit int64) (files.Blob, error)
 }
@@ -47,6 +50,8 @@ type Config struct {
 	Roots exports.Roots
 	// Resolve fills in what a job's inputs have behind URLs, as jobs.Config has it.
 	Resolve func(ctx context.Context, spec *jobspec.Spec) error
+	// HostFailed is what an error of Resolve wraps if asking the host of a URL again may help.
+	HostFailed error
 	// Took and Refused count submissions.
 	Took    func()
 	Refused func(why error)
@@ -58,11 +63,27 @@ type Config struct {
 // Tasks answers for one broker.
 type Tasks struct {
 	Config
-	turns *turns
+	turns   *turns
+	imports *imports
 }
 
 // New makes Tasks; Register adds their operations to the API.
-func New(c Config) *Tasks { return &Tasks{c, newTurns()} }
+func New(c Config) *Tasks {
+	t := &Tasks{c, newTurns(), newImports(c.Log)}
+	t.imports.bring, t.imports.awaiting = t.bringInputs, c.Broker.AwaitInputs
+	t.imports.userOf = func(ctx context.Context, id command.JobID) string {
+		// Of one that is not known bringInputs says so.
+		a, _ := c.Broker.Attached(node.WithAsker(ctx, node.Asker{Operator: true}), id)
+		return a.User
+	}
+	return t
+}
+
+// Start has inputs brought that tasks of earlier runs of the broker wait for.
+func (t *Tasks) Start() { t.imports.start() }
+
+// Close ends what goes on, and waits for it. It may be called again, and before Start.
+func (t *Tasks) Close() { t.imports.close() }
 
 // Register adds the operations.
 func (t *Tasks) Register() {
@@ -78,6 +99,7 @@ func (t *Tasks) Register() {
 	t.handle(huma.Operation{
 		OperationID: "tes-create", Method: http.MethodPost, Path: Root + "/tasks", Summary: "GA4GH TES 1.1: create a task",
 		Description: "One task becomes one job, with its id. Errors of the service itself are {status_code, msg}.",
+		Parameters:  []*huma.Param{rest.KeyParam("the same key and document give the first answer again, and make no second task")},
 		RequestBody: rest.Body(wire.TypeJSON, t.API.Schema(tesTask{})),
 		Responses:   t.answers(tesCreated{}, 400, 401, 413, 415, 429, 503),
 	}, t.create)

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxParsed bounds the texts that are read at once: one of 8 MiB may take sixty times as much memory.
+	// maxParsed bounds the texts that are read at once, each of 8 MiB with 100,000 values at most.
 	maxParsed = 2
-	// maxBringing bounds the tasks whose inputs are brought at once, userBringing those of one user: they may take
-	// minutes, and each holds files of the store open.
-	maxBringing  = 16
-	userBringing = 4
-	// turnWait is for how long a task waits for others whose inputs are brought.
-	turnWait = time.Minute
+	// maxLooking bounds the requests that look whether their files are here, userLooking those of one user: a file
+	// system that does not answer holds up no others'.
+	maxLooking  = 16
+	userLooking = 4
+	// turnWait is for how long a request waits for others that look.
+	turnWait = 10 * time.Second
 )
 
 // turns bounds what is under way for tasks that are being created.
@@ -25,13 +25,14 @@ type turns struct {
 	parsing chan struct{} // has one for each text that is read
 
 	mu    sync.Mutex
-	of    map[string]int // tasks whose inputs are brought, by user; Invariant: none is 0
-	all   int            // Invariant: the sum of of
-	freed chan struct{}  // closed, and another made, when there are fewer of them
+	looks counts        // requests that look for files
+	freed chan struct{} // closed, and another made, when there are fewer of them
 }
 
 func newTurns() *turns {
-	return &turns{parsing: make(chan struct{}, maxParsed), of: map[string]int{}, freed: make(chan struct{})}
+	return &turns{
+		parsing: make(chan struct{}, maxParsed), looks: counts{of: map[string]int{}}, freed: make(chan struct{}),
+	}
 }
 
 // read reads a text when it is its turn.
@@ -45,11 +46,11 @@ func (t *turns) read(ctx context.Context, f func() error) error {
 	}
 }
 
-// bring waits until a user's inputs may be brought; the caller calls done when they are.
-func (t *turns) bring(ctx context.Context, user string) (done func(), err error) {
+// look waits until a user's files may be looked for; the caller calls done when they were.
+func (t *turns) look(ctx context.Context, user string) (done func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, turnWait, fmt.Errorf(
-		"%w: the inputs of other tasks are still being brought, %d of them for one user at most: send this one again later",
-		node.ErrFull, userBringing))
+		"%w: files of other tasks are still being looked for, of %d for one user at most: send this one again later",
+		node.ErrFull, userLooking))
 	defer cancel()
 	for {
 		freed, mine := t.take(user)
@@ -68,21 +69,17 @@ func (t *turns) bring(ctx context.Context, user string) (done func(), err error)
 func (t *turns) take(user string) (freed <-chan struct{}, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.all >= maxBringing || t.of[user] >= userBringing {
+	if t.looks.all >= maxLooking || t.looks.of[user] >= userLooking {
 		return t.freed, false
 	}
-	t.of[user]++
-	t.all++
+	t.looks.add(user, 1)
 	return nil, true
 }
 
 func (t *turns) leave(user string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.all--
-	if t.of[user]--; t.of[user] == 0 {
-		delete(t.of, user)
-	}
+	t.looks.add(user, -1)
 	close(t.freed)
 	t.freed = make(chan struct{})
 }

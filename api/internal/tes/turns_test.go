@@ -10,28 +10,28 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// TestInputsAreBroughtInTurns: so many tasks of one user at a time, and of all; who waits for too long is told to send
-// the task again.
-func TestInputsAreBroughtInTurns(t *testing.T) {
+// TestFilesAreLookedForInTurns: so many requests of one user at a time, and of all; who waits for too long is told to
+// send the task again.
+func TestFilesAreLookedForInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newTurns()
 		var done []func()
 		take := func(user string) {
 			t.Helper()
-			d, err := u.bring(t.Context(), user)
+			d, err := u.look(t.Context(), user)
 			if err != nil {
 				t.Fatal(err)
 			}
 			done = append(done, d)
 		}
-		for range userBringing {
+		for range userLooking {
 			take("alice")
 		}
-		if _, err := u.bring(t.Context(), "alice"); !errors.Is(err, node.ErrFull) {
+		if _, err := u.look(t.Context(), "alice"); !errors.Is(err, node.ErrFull) {
 			t.Errorf("one more of hers: %v", err)
 		}
 		for _, user := range []string{"bob", "carol", "dave"} {
-			for range userBringing {
+			for range userLooking {
 				take(user)
 			}
 		}
@@ -47,8 +47,8 @@ func TestInputsAreBroughtInTurns(t *testing.T) {
 		for _, d := range done[1:] {
 			d()
 		}
-		if u.all != 0 || len(u.of) != 0 {
-			t.Errorf("%d under way, %v", u.all, u.of)
+		if u.looks.all != 0 || len(u.looks.of) != 0 {
+			t.Errorf("under way are %+v", u.looks)
 		}
 	})
 }

@@ -122,12 +122,38 @@ func TestDamagedRecordsAreRefused(t *testing.T) {
 	now := turn.Clock{}
 	for _, v := range []string{
 		"", "{}", `{"spec":{"Num":5}}`, `{"spec":{"Num":5},"after":[{"job":5}]}`, `{"spec":{"Num":5},"after":[{"job":6}]}`,
-		`{"spec":{"Num":4},"after":[{"job":1}]}`, `{"spec":{"Num":5},"after":[{"job":1,"when":9}]}`,
+		`{"spec":{"Num":4},"after":[{"job":1}]}`, `{"spec":{"Num":5},"inputs":"lost"}`, `{"spec":{"Num":5},"after":[{"job":1,"when":9}]}`,
 	} {
 		b := NewBook("a", &now)
 		if err := b.recoverJob(5, []byte(v), nobody); err == nil {
 			t.Errorf("%s is taken", v)
 		}
+	}
+}
+
+// TestInputsAreCounted: a job that awaits its inputs is due with them alone, and counts by the spec that it has then.
+func TestInputsAreCounted(t *testing.T) {
+	now, fx := turn.Clock{Wall: time.Unix(1, 0)}, &turn.Effects{}
+	b := NewBook("a", &now)
+	b.HoldForInputs(specOf(2), nil, "alice", pending, fx)
+	b.HoldForInputs(specOf(3), []Dep{{Num: 1}}, "alice", pending, fx)
+	if got := b.Awaiting(); len(got) != 2 || len(b.Release(9, fx)) > 0 {
+		t.Fatalf("%v", got)
+	}
+	for _, num := range []uint64{2, 3} {
+		more := specOf(num)
+		more.Payload = make([]byte, 1000)
+		b.Brought(more, fx)
+		if err := b.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.Release(9, fx); len(got) != 1 || got[0].Spec.Num != 2 || len(got[0].Spec.Payload) != 1000 {
+		t.Errorf("%+v", got)
+	}
+	b.Saw(1, "succeeded", fx)
+	if got := b.Release(9, fx); len(got) != 1 || b.all != (amount{}) || len(b.Awaiting()) > 0 {
+		t.Errorf("%+v %+v", got, b.all)
 	}
 }
 

@@ -1,7 +1,7 @@
-// Package after holds a site's jobs that wait for others of its jobs: they are neither at home nor on their way to the
-// federation, which does not know them. [Book] has each held job, the outcome of what is waited for, and who waits for
-// it; it says which jobs are to be released, and ends those that wait in vain. How a job stands elsewhere, and where a
-// released one goes, the core says.
+// Package after holds a site's jobs that wait for others of its jobs, or for their own inputs: they are neither at home
+// nor on their way to the federation, which does not know them. [Book] has each held job, the outcome of what is waited
+// for, and who waits for it; it says which jobs are to be released, and ends those that wait in vain. How a job stands
+// elsewhere, and where a released one goes, the core says.
 //
 //	submit ──Hold──▶ held ──Saw(outcome) of all──▶ due ──Release──▶ home or publish
 //	                  └──Saw(outcome) not asked for, Cancel──▶ End: cancelled, which is an outcome, too
@@ -42,15 +42,29 @@ type Dep struct {
 	When jobspec.When `json:"when,omitempty"`
 }
 
-// Job is a job that waits for others, or has waited in vain.
+// Inputs says where the inputs of a job are that is held for them.
+type Inputs string
+
+// Of a job that has waited for none it is "".
+const (
+	// InputsAwaited is of a job whose inputs are not here yet.
+	InputsAwaited Inputs = "awaited"
+	// InputsBrought is of one whose inputs have come.
+	InputsBrought Inputs = "brought"
+)
+
+// Job is a job that waits for others, or for its inputs, or has waited in vain.
 type Job struct {
-	Spec command.JobSpec // never changes
+	Spec command.JobSpec // changes once at most: by Brought
 	User string
 	On   []Dep // never changes
+	// Inputs only grow: from InputsAwaited to InputsBrought.
+	Inputs Inputs
 	// EndedMs is when it was cancelled, in unix milliseconds, and Reason why; 0 = it is held.
 	EndedMs int64
 	Reason  string
-	// left is how many of On have no outcome yet. Invariant: 0 only in due, or ended.
+	// left is how many of On have no outcome yet, and one more while inputs are awaited. Invariant: 0 only in due, or
+	// ended.
 	left int
 }
 

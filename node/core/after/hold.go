@@ -14,10 +14,14 @@ import (
 func (b *Book) Hold(
 	js command.JobSpec, on []Dep, user string, outcomeOf func(num uint64) string, fx *turn.Effects,
 ) *Job {
-	j := &Job{Spec: js, User: user, On: on}
+	return b.hold(&Job{Spec: js, User: user, On: on}, outcomeOf, fx)
+}
+
+// hold takes a job that is made.
+func (b *Book) hold(j *Job, outcomeOf func(num uint64) string, fx *turn.Effects) *Job {
 	b.add(j)
 	b.write(j, fx)
-	for _, d := range on {
+	for _, d := range j.On {
 		if t := b.name(d.Num); t.outcome == "" {
 			if t.outcome = outcomeOf(d.Num); t.outcome != "" {
 				b.settle(t, fx)
@@ -49,6 +53,9 @@ func (b *Book) add(j *Job) {
 // judge counts what a job waits for, and has it released or ended if that is nothing, or in vain.
 func (b *Book) judge(j *Job) {
 	j.left = 0
+	if j.Inputs == InputsAwaited {
+		j.left = 1
+	}
 	for _, d := range j.On {
 		switch t := b.targets[d.Num]; {
 		case t.outcome == "":

@@ -21,12 +21,13 @@ type jobRecord struct {
 	After   []Dep           `json:"after"`
 	EndedMs int64           `json:"ended_ms,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
+	Inputs  Inputs          `json:"inputs,omitempty"`
 }
 
 // write has a job recorded.
 func (b *Book) write(j *Job, fx *turn.Effects) {
 	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketHeld, record.Number(j.Spec.Num),
-		jobRecord{j.Spec, j.On, j.EndedMs, j.Reason}))
+		jobRecord{j.Spec, j.On, j.EndedMs, j.Reason, j.Inputs}))
 }
 
 // Recover reads the jobs and outcomes of earlier runs of the broker; userOf says whose a job is.
@@ -65,10 +66,11 @@ func (b *Book) recoverJob(num uint64, v []byte, userOf func(num uint64) string) 
 			return fmt.Errorf("held job %d: it waits for job %d, condition %d: malformed", num, d.Num, d.When)
 		}
 	}
-	if r.Spec.Num != num || len(r.After) == 0 {
+	known := r.Inputs == "" || r.Inputs == InputsAwaited || r.Inputs == InputsBrought
+	if r.Spec.Num != num || len(r.After) == 0 && r.Inputs == "" || !known {
 		return fmt.Errorf("held job %d: malformed", num)
 	}
-	b.add(&Job{Spec: r.Spec, User: userOf(num), On: r.After, EndedMs: r.EndedMs, Reason: r.Reason})
+	b.add(&Job{Spec: r.Spec, User: userOf(num), On: r.After, EndedMs: r.EndedMs, Reason: r.Reason, Inputs: r.Inputs})
 	return nil
 }
 
@@ -86,6 +88,9 @@ func (b *Book) Check() error {
 		}
 		all.jobs, all.bytes = all.jobs+1, all.bytes+j.bytes()
 		left, vain := 0, false
+		if j.Inputs == InputsAwaited {
+			left++
+		}
 		for _, d := range j.On {
 			refs[d.Num]++
 			t := b.targets[d.Num]

@@ -12,6 +12,9 @@ import (
 // maxNamed is how many jobs a reason names; it is one line.
 const maxNamed = 3
 
+// inputsWords says that a job's inputs are not here yet.
+const inputsWords = "waits for its inputs to be brought here"
+
 // wishes are how a job is to end.
 var wishes = map[jobspec.When]string{
 	jobspec.WhenOK: "to succeed", jobspec.WhenAny: "to end", jobspec.WhenNotOK: "to end without success",
@@ -23,6 +26,10 @@ func (b *Book) WaitsFor(j *Job) string {
 		return j.Reason
 	}
 	switch words := b.waitsFor(j.On, b.Outcome); {
+	case j.Inputs == InputsAwaited && words != "":
+		return inputsWords + ", and " + words
+	case j.Inputs == InputsAwaited && j.left > 0:
+		return inputsWords
 	case words != "":
 		return words
 	case j.left < 0:

@@ -30,6 +30,9 @@ func (o *Jobs) Why(num uint64) (node.Why, bool) {
 	case o.after.IsHeld(num):
 		w.Summary = o.after.WaitsFor(o.after.Find(num))
 		w.Estimate.Unknown = "it begins when what it waits for has ended"
+		if o.after.Find(num).Awaits() {
+			w.Estimate.Unknown = "it begins when its inputs are here"
+		}
 		return w, true
 	case o.home.Find(num) == nil && o.pubs.Find(num).Held:
 		w.Summary = o.heldWhy(num)

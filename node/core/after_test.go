@@ -318,6 +318,25 @@ func TestRetirementLosesNothing(t *testing.T) {
 	a.wantStates("held", both)
 }
 
+// TestOutcomeIsKeptOverAStart: what was seen of a job that is no longer kept counts after a start of the broker, too.
+func TestOutcomeIsKeptOverAStart(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 4)
+	a := r.sites[0]
+	first := a.add(sleepJob)
+	a.endOnly(0)
+	slow := a.add(sleepJob)
+	both := a.add(afterJob(first.ID.String(), slow.ID.String()))
+	fx := &Effects{}
+	a.core.home.Forget(first.ID.Num, fx)
+	if err := a.journal.Commit(fx.Writes); err != nil {
+		t.Fatal(err)
+	}
+	a.boot()
+	a.ticks(150) // longer than somebody may be missing
+	a.endOnly(0)
+	a.wantStates("unknown succeeded running", first, slow, both)
+}
+
 // TestForgotten: a job that nobody knows any more, and whose end was not seen, keeps nobody waiting.
 func TestForgotten(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1)

@@ -39,7 +39,7 @@ type link struct {
 func TestNothingStartsTooEarlyOrWaitsForever(t *testing.T) {
 	base := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		r := foundChains(t, base)
+		r := foundChains(t, base, 2, 2)
 		c := &chains{rig: r, a: r.sites[0]}
 		for range rapid.IntRange(5, 50).Draw(t, "steps") {
 			switch rapid.IntRange(0, 11).Draw(t, "what") {
@@ -65,8 +65,8 @@ func TestNothingStartsTooEarlyOrWaitsForever(t *testing.T) {
 	})
 }
 
-// foundChains is two sites with journals below a folder.
-func foundChains(t *rapid.T, base string) *rig {
+// foundChains is sites of so many cores, with journals below a folder.
+func foundChains(t *rapid.T, base string, cores ...int64) *rig {
 	open := func() (*record.Journal, error) {
 		dir, err := os.MkdirTemp(base, "")
 		if err != nil {
@@ -74,7 +74,7 @@ func foundChains(t *rapid.T, base string) *rig {
 		}
 		return unsynced(dir)
 	}
-	return foundRig(t, open, command.DefaultParams(), 2, 2)
+	return foundRig(t, open, command.DefaultParams(), cores...)
 }
 
 func (c *chains) submit(t *rapid.T) {

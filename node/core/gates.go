@@ -118,6 +118,9 @@ func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 	}
 	var err error
 	switch {
+	case !known && c.incarnation == 0: // the state may be older than what this site has published
+		err = fmt.Errorf("job %s: %w: this broker has not registered with the federation since its start, and may not have seen it yet: try again when it has",
+			id, node.ErrNotReady)
 	case !known:
 		err = fmt.Errorf("job %s: %w", id, node.ErrNotFound)
 	case ended:

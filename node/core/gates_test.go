@@ -13,6 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/record"
 )
 
 // gatedRig is a federation whose sites all know gates.
@@ -388,6 +389,34 @@ func TestHoldBeforeRegistration(t *testing.T) {
 	a.register(held, lost)
 	if err := a.setHold(job, true); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHoldBeforeTheStateIsThere, found by a run of chaos: of a job that was accepted, and released from the journal to
+// the federation, a broker that has just started and reads the log again said that there is none.
+func TestHoldBeforeTheStateIsThere(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	job := a.add(gatedJob(`"count":3,"parallel":1`)).ID
+	published := record.Remove(record.BucketPublishing, record.Number(job.Num)) // the broker writes that lazily
+	if err := a.journal.Commit([]record.Write{published}); err != nil {
+		t.Fatal(err)
+	}
+	held, lost := a.reopen()
+	hold := func(s StateReader) (err error) {
+		fx := &Effects{}
+		a.core.Step(HoldEvent{Num: job.Num, Hold: true, Reply: func(e error) { err = e }}, s, fx)
+		for _, reply := range fx.Replies {
+			reply()
+		}
+		return err
+	}
+	if err := hold(fsm.New()); !errors.Is(err, node.ErrNotReady) {
+		t.Errorf("before it has the state: %v", err)
+	}
+	a.register(held, lost)
+	if err := hold(fsm.New()); !errors.Is(err, node.ErrNotFound) {
+		t.Errorf("of a job that the federation does not know: %v", err)
 	}
 }
 

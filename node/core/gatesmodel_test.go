@@ -30,6 +30,11 @@ type gatedLink struct {
 	backoff, held   bool
 	asked           bool
 	each            *gatedLink
+	// after are whole jobs that it waits for, and starts how many attempts of it have begun.
+	after  []jobspec.Dependency
+	starts int
+	// still: it is held by hand, and what was released before has begun.
+	still bool
 }
 
 // TestGatesHold: whatever is submitted, ends, is held, let go and cancelled, and whenever the owner's broker is killed,
@@ -38,7 +43,7 @@ type gatedLink struct {
 func TestGatesHold(t *testing.T) {
 	base := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		r := foundChains(t, base)
+		r := foundChains(t, base, 2, 2)
 		r.raise()
 		g := &gatings{
 			chains: chains{rig: r, a: r.sites[0]}, failed: map[executor.ID]time.Time{}, begun: map[executor.ID]bool{},
@@ -123,11 +128,16 @@ func (g *gatings) cancelGated(t *rapid.T) {
 }
 
 func (g *gatings) holdAny(t *rapid.T) {
-	if len(g.gated) == 0 {
-		return
+	if len(g.gated) > 0 {
+		g.hold(t, rapid.SampledFrom(g.gated).Draw(t, "job"))
 	}
-	l := rapid.SampledFrom(g.gated).Draw(t, "job")
+}
+
+func (g *gatings) hold(t *rapid.T, l *gatedLink) {
 	hold := rapid.Bool().Draw(t, "hold")
+	if !hold { // whether it is answered or not
+		l.held, l.still = false, false
+	}
 	g.turn(t, HoldEvent{Num: l.id.Num, Hold: hold, Reply: func(err error) {
 		if err == nil {
 			l.held = hold
@@ -139,6 +149,9 @@ func (g *gatings) holdAny(t *rapid.T) {
 func (g *gatings) stateOf(id command.JobID, task uint32) fsm.TaskState {
 	if h := g.a.core.home.Find(id.Num); h != nil {
 		return h.Tasks[task].State
+	}
+	if a := g.a.core.after.Find(id.Num); a != nil {
+		return a.State()
 	}
 	if tasks, _ := g.state.Tasks(id, task, 1); len(tasks) == 1 {
 		return tasks[0].State

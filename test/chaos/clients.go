@@ -163,7 +163,7 @@ func isLive(j testbed.Job) bool {
 func (r *run) toldToCancel(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.orders, func(o *order) bool { return o.cancel && o.Jobs[0].Name == name })
+	return slices.ContainsFunc(r.orders, func(o *order) bool { return o.cancel && o.Jobs[o.CancelJob].Name == name })
 }
 
 // asking returns the jobs that their clients know, by name.

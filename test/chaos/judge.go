@@ -103,10 +103,13 @@ func (r *run) judge(ctx context.Context) error {
 	r.blame(check.Known(orders, shown)...)
 	r.blame(check.Strangers(shown, marks)...)
 	owners := map[string]string{}
+	flow := check.NewFlow(orders, shown, marks)
 	for _, o := range orders {
+		o.Vain = flow.Vain(o)
 		for _, id := range slices.Compact(slices.Clone(o.IDs)) {
 			owners[id] = o.Owner
 			r.blame(check.Tasks(o, id, marks)...)
+			r.blame(flow.Judge(o, id)...)
 			if i := slices.IndexFunc(shown, func(s check.Shown) bool { return s.ID == id }); i >= 0 {
 				r.blame(r.honesty().End(o, shown[i], marks)...)
 				results, err := r.results(ctx, o, shown[i])

@@ -45,6 +45,8 @@ func mutations() []mutation {
 		{"no-own-gap", "own-pause", []check.Rule{check.Progress}},
 		{"no-replica-compare", "fork", []check.Rule{check.SameState}},
 		{"no-authorship", "hostile", []check.Rule{check.TrueEnd, check.NoPanic}},
+		{"no-release-record", "chain", []check.Rule{check.TokenGrow}},
+		{"no-hold-record", "chain", []check.Rule{check.ByHand}},
 		// A journal that was not synced is gone, or torn so that it does not open.
 		{"no-journal-sync", "power", []check.Rule{check.OneEnd, check.OneJob, check.Progress}},
 	}
@@ -59,6 +61,7 @@ func testMutations() []testMutation {
 	return []testMutation{
 		{"no-claimed-address", raftlog, "TestStrangerMovesNobody", ""},
 		{"no-leader-silence", raftlog + "/transport", "TestNameOfTheFormerLeaderRefusesNobody", ""},
+		{"no-outcome-record", "github.com/cloudshare/cloudshare/node/core", "TestOutcomeIsKeptOverAStart", ""},
 		{"no-authorship", "github.com/cloudshare/cloudshare/test/attacks", "TestHostileLeader", ",attacks"},
 	}
 }

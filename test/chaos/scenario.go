@@ -48,6 +48,7 @@ func scenarios() []scenario {
 	wide := three
 	wide.lines = []string{"margin: " + wideMargin.String()}
 	grown := fleetOptions{sites: 5, guests: 1, cores: 1}
+	chains := fleetOptions{sites: 3, cores: 2, disks: true}
 	rivals := three
 	rivals.hostile = 1
 	return append(mutants(), []scenario{
@@ -58,6 +59,7 @@ func scenarios() []scenario {
 		{"stale-report", "an attempt that was given up reports its end later: the task's end stays that of the later attempt", three, staleReport, ""},
 		{"repeat", "an answer is lost and the command sent again, after a later one undid it: it is executed once", long, repeat, ""},
 		{"power", "the power fails right after an acknowledgement: the job and its key are still known", disks, power, ""},
+		{"chain", "the broker of a site whose jobs wait for each other is killed, or its power fails, whenever one has ended: what follows begins once, and not before; what is held by hand begins not at all", chains, chainBroken, ""},
 		{"full-disk", "a site's disk is nearly full: it takes no new jobs and goes on with what it has; a full one stops its broker, which says why and returns", disks, fullDisk, ""},
 		{"phantom", "a voter advertises another's address, as a name, and three of five die: the two that are left acknowledge nothing as the federation's", voters, phantom, ""},
 		{"reused-address", "a voter moves to the address of a dead one, and three of five die: nobody counts it twice", voters, reusedAddress, ""},

@@ -48,13 +48,13 @@ var errFound = errors.New("promises were broken")
 func (o options) parts() ([]part, error) {
 	switch {
 	case o.suite == "short":
-		names := []string{"fence", "alone", "power", "full-disk", "members", "hostile"}
+		names := []string{"fence", "alone", "power", "full-disk", "members", "hostile", "chain"}
 		if o.coordination == "raft" {
 			names = append(names, "typo", "forged-term")
 		}
 		parts := slices.Concat(written(pick(names...)), []part{
 			drawn(o.seed, plan.Size{Sites: 3, Length: 15 * time.Second, Disks: true}),
-			drawn(o.seed, plan.Size{Sites: 5, Length: 25 * time.Second, Disks: true}),
+			drawn(o.seed, plan.Size{Sites: 5, Length: 15 * time.Second, Disks: true}),
 		})
 		if o.coordination == "raft" {
 			parts = append(parts, drawn(o.seed, plan.Size{Sites: 5, Length: 15 * time.Second, Far: true}))

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cloudshare/cloudshare/test/chaos/check"
@@ -44,14 +45,19 @@ func (r *run) track(o plan.Order) *order {
 // place sends an order until it is acknowledged, then does what the plan says.
 func (r *run) place(ctx context.Context, o *order) {
 	r.say("%s", o.Order)
-	if !r.untilAcknowledged(ctx, o) {
+	if !r.awaitEarlier(ctx, o) || !r.untilAcknowledged(ctx, o) {
 		return
+	}
+	var holder sync.WaitGroup
+	defer holder.Wait()
+	if o.HoldFor > 0 {
+		holder.Go(func() { r.holdForAWhile(ctx, o) })
 	}
 	if o.Again {
 		r.untilAcknowledged(ctx, o)
 	}
 	if o.CancelAfter > 0 && sleep(ctx, o.CancelAfter) == nil {
-		r.cancelFirst(ctx, o)
+		r.cancelOne(ctx, o)
 	}
 }
 
@@ -151,7 +157,7 @@ func parseLines(data []byte, n int) ([]testbed.Accepted, error) {
 			return out, fmt.Errorf("decode result line %d: %w", len(out)+1, e)
 		}
 		out = append(out, res.Accepted)
-		if res.ID == "" {
+		if res.ID == "" && err == nil { // a later line may be refused because this one was
 			err = &testbed.HTTPError{Status: res.Status, Body: string(line)}
 		}
 	}
@@ -165,16 +171,18 @@ func parseLines(data []byte, n int) ([]testbed.Accepted, error) {
 func (r *run) specs(o *order) []testbed.Spec {
 	var out []testbed.Spec
 	for _, j := range o.Jobs {
-		out = append(out, r.spec(j, r.members[o.Site-1].Name))
+		s := r.spec(j, r.members[o.Site-1].Name)
+		s.After = r.waitsOf(o, j)
+		out = append(out, s)
 	}
 	return out
 }
 
 func (r *run) spec(j plan.Job, owner string) testbed.Spec {
 	s := testbed.Spec{
-		Name: j.Name, Count: j.Count,
+		Name: j.Name, Count: j.Count, Parallel: j.Parallel,
 		Command: []string{r.marker, "-for", j.Length.String()},
-		Retry:   &testbed.Retry{MaxAttempts: j.Tries, OnLoss: j.OnLoss},
+		Retry:   retryOf(j),
 	}
 	if j.Stubborn {
 		s.Command = append(s.Command, "-stubborn")
@@ -189,6 +197,9 @@ func (r *run) spec(j plan.Job, owner string) testbed.Spec {
 	}
 	if j.Exit != 0 {
 		s.Command = append(s.Command, "-exit", fmt.Sprint(j.Exit))
+	}
+	if j.FailTask > 0 {
+		s.Command = append(s.Command, "-alone", fmt.Sprint(j.FailTask-1))
 	}
 	if j.First > 0 {
 		s.Command = append(s.Command, "-first", j.First.String())
@@ -209,17 +220,18 @@ func (r *run) spec(j plan.Job, owner string) testbed.Spec {
 	return s
 }
 
-// cancelFirst cancels the order's first job, at the broker that took it, until
+// cancelOne cancels the job of an order that is to be, at the broker that took it, until
 // that is acknowledged.
-func (r *run) cancelFirst(ctx context.Context, o *order) {
+func (r *run) cancelOne(ctx context.Context, o *order) {
+	job := o.Jobs[o.CancelJob].Name
 	r.mu.Lock()
-	id := o.ids[0][0]
+	id := o.ids[o.CancelJob][0]
 	o.cancel = true
 	r.mu.Unlock()
-	r.say("cancel %s (%s)", id, o.Jobs[0].Name)
+	r.say("cancel %s (%s)", id, job)
 	m := r.members[o.Site-1]
 	for {
-		call := r.history.Call(linear.Op{Kind: linear.Cancel, At: m.Name, Owner: m.Name, Job: o.Jobs[0].Name, ID: id})
+		call := r.history.Call(linear.Op{Kind: linear.Cancel, At: m.Name, Owner: m.Name, Job: job, ID: id})
 		index, err := m.CancelAt(ctx, id)
 		if err == nil {
 			r.mu.Lock()
@@ -249,13 +261,16 @@ func (r *run) ordered() []check.Ordered {
 	for _, o := range r.orders {
 		for i, j := range o.Jobs {
 			cancelled := o.cancelled
-			if i > 0 {
-				cancelled = 0 // only the first is
+			if i != o.CancelJob {
+				cancelled = 0
 			}
+			most, barred := tries(j)
 			out = append(out, check.Ordered{
 				Name: j.Name, Owner: r.members[o.Site-1].Name, OnLoss: j.OnLoss, Count: j.Count, Exit: j.Exit,
-				Tries: j.Tries, Files: j.Files,
-				IDs: slices.Clone(o.ids[i]), Cancel: o.cancel && i == 0, Cancelled: cancelled, Refused: o.refused,
+				Tries: most, Barred: barred, Files: j.Files,
+				After: r.waitedFor(j), Parallel: j.Parallel, Backoff: j.Backoff,
+				IDs: slices.Clone(o.ids[i]), Cancel: o.cancel && i == o.CancelJob, Cancelled: cancelled,
+				Refused: o.refused,
 			})
 		}
 	}

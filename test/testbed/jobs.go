@@ -52,6 +52,7 @@ type Retry struct {
 	MaxAttempts int      `json:"max_attempts,omitempty"`
 	OnLoss      string   `json:"on_loss,omitempty"`
 	Backoff     string   `json:"backoff,omitempty"`
+	OnlyOn      []string `json:"only_on,omitempty"`
 	NotOn       []string `json:"not_on,omitempty"`
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/internal/mutate"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -84,7 +85,9 @@ func (b *Book) Saw(num uint64, outcome string, fx *turn.Effects) {
 // settle records the outcome of a job, and judges those that wait for it.
 func (b *Book) settle(t *target, fx *turn.Effects) {
 	b.dropLook(t)
-	fx.Writes = append(fx.Writes, record.Put(record.BucketOutcomes, record.Number(t.num), []byte(t.outcome)))
+	if !mutate.On("no-outcome-record") {
+		fx.Writes = append(fx.Writes, record.Put(record.BucketOutcomes, record.Number(t.num), []byte(t.outcome)))
+	}
 	waiting := t.waiting
 	t.waiting = nil
 	for _, num := range waiting {
@@ -115,7 +118,9 @@ func (b *Book) Release(most int, fx *turn.Effects) (jobs []*Job) {
 			continue // cancelled before its turn
 		}
 		b.unhold(j, fx)
-		b.forget(num, fx)
+		if b.drop(num); !mutate.On("no-release-record") {
+			b.unwrite(num, fx)
+		}
 		b.emitReleased(j)
 		if t := b.targets[num]; t != nil {
 			b.addLook(t)
@@ -174,7 +179,17 @@ func (b *Book) unhold(j *Job, fx *turn.Effects) {
 
 // forget drops all that is known of a job.
 func (b *Book) forget(num uint64, fx *turn.Effects) {
+	b.drop(num)
+	b.unwrite(num, fx)
+}
+
+// drop has a job found no more.
+func (b *Book) drop(num uint64) {
 	delete(b.jobs, num)
 	b.nums.Remove(num, 1)
+}
+
+// unwrite removes a job's record.
+func (b *Book) unwrite(num uint64, fx *turn.Effects) {
 	fx.Writes = append(fx.Writes, record.Remove(record.BucketHeld, record.Number(num)))
 }

@@ -6,6 +6,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Rule names a promise; mutation checks ask for violations of a named one.
@@ -33,6 +34,11 @@ const (
 	Linear    Rule = "linear"     // answers could have come from one copy
 	Delivered Rule = "delivered"  // what a task left is with its owner, and is that of the attempt that counts
 	Majority  Rule = "majority"   // what is the federation's is known to most voters
+	Early     Rule = "early"      // nothing starts before what it waits for has ended as asked
+	InVain    Rule = "in-vain"    // what can no longer start is cancelled, with its reason
+	Parallel  Rule = "parallel"   // no more tasks of a job run than may at a time
+	Retries   Rule = "retries"    // a task is tried again after its pause, and only if its job wants that
+	ByHand    Rule = "by-hand"    // what is held by hand begins nothing until it is let go
 )
 
 // Violation is a broken promise.
@@ -62,13 +68,19 @@ type Ordered struct {
 	OnLoss string
 	Count  int
 	Exit   int      // exit code of its tasks when they run to their end
-	Tries  int      // max_attempts
+	Tries  int      // attempts that may fail, by max_attempts and exit codes
+	Barred bool     // its exit code is one after which it is not tried again
 	Files  bool     // its tasks take a file and leave one
 	IDs    []string // of every acknowledgement; empty: never acknowledged
 	Cancel bool     // a cancel was sent
 	// Cancelled is the entry at which that was acknowledged, 0 = it was not.
 	Cancelled uint64
 	Refused   string // an answer that no client should get
+
+	After    []Wait
+	Parallel int           // tasks that may run at a time, 0 = all
+	Backoff  time.Duration // after a first failure
+	Vain     []int         // tasks that can never begin, by Flow.Vain
 }
 
 // Shown is a job as a broker shows it at the end.

@@ -1,7 +1,7 @@
 // Command mark is the task of the chaos tests: it runs for a while and leaves marks in
 // a file that all attempts at all sites share.
 //
-//	mark [-for 3s] [-first 1s] [-beat 50ms] [-stubborn] [-hostile] [-files] [-exit 0] FILE
+//	mark [-for 3s] [-first 1s] [-beat 50ms] [-stubborn] [-hostile] [-files] [-exit 0 [-alone N]] FILE
 //
 // A mark is one line, one append with O_APPEND, so it is whole and in order:
 //
@@ -11,7 +11,8 @@
 // NANOSECONDS are CLOCK_BOOTTIME, one clock for all sites of one machine. An
 // attempt without an end was killed; it ran at least until its last beat.
 // A stubborn one does not end at TERM and goes on until it is killed. With
-// -first, attempt 1 runs that long and exits with -exit, the next ones with 0. A hostile
+// -first, attempt 1 runs that long and exits with -exit, the next ones with 0; with -alone
+// all tasks but that one exit with 0. A hostile
 // one attacks what it reaches first, and leaves processes behind: see hostile.go. With -files
 // it wants the file in.txt of its owner's, and leaves out.txt: see files.go.
 package main
@@ -36,6 +37,7 @@ func main() {
 	stubborn := flag.Bool("stubborn", false, "do not end at TERM")
 	code := flag.Int("exit", 0, "exit code after the whole time")
 	first := flag.Duration("first", 0, "how long attempt 1 runs, if not as long as others")
+	alone := flag.String("alone", "", "the only task that exits with -exit")
 	hostile := flag.Bool("hostile", false, "attack what is reached, and leave processes behind")
 	takes := flag.Bool("files", false, "check in.txt, and leave out.txt")
 	left := flag.Int("left", 0, "be one that process `PID` left behind")
@@ -45,6 +47,9 @@ func main() {
 	case os.Getenv("CLOUDSHARE_ATTEMPT") == "1":
 		*length = *first
 	default:
+		*code = 0
+	}
+	if *alone != "" && *alone != os.Getenv("CLOUDSHARE_TASK") {
 		*code = 0
 	}
 	m, err := open(flag.Arg(0))

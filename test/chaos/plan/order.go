@@ -14,8 +14,12 @@ type Order struct {
 	Jobs []Job // several: one NDJSON request
 	// Again repeats the acknowledged request under its key.
 	Again bool
-	// CancelAfter its acknowledgement the first job is cancelled; 0 = not.
+	// CancelAfter its acknowledgement a job is cancelled, the first one unless CancelJob says another; 0 = not.
 	CancelAfter time.Duration
+	CancelJob   int
+	// HoldAfter its acknowledgement job HoldJob is held by hand, for HoldFor; 0 = not.
+	HoldAfter, HoldFor time.Duration
+	HoldJob            int
 }
 
 // Job is one job of an order; no two have the same name.
@@ -33,14 +37,21 @@ type Job struct {
 	Files bool
 	Exit  int
 	Tries int // max_attempts
+	// FailTask is the only task that exits with Exit, from 1; 0 = all do.
+	FailTask int
+	// First is how long attempt 1 runs until it exits with Exit; later ones run
+	// Length and exit with 0. 0 = all attempts are alike.
+	First time.Duration
+	// After are jobs that it waits for.
+	After    []Wait
+	Parallel int           // tasks that may run at a time; 0 = all
+	Backoff  time.Duration // between a failure and the next attempt
+	OnlyOn   int           // the only exit code after which a task is tried again; 0 = all are
 
 	// Scenarios, which are written and not drawn, say more.
 
 	Sites []int // may run at these only, from 1; nil = anywhere
 	Env   int   // bytes of environment
-	// First is how long attempt 1 runs until it exits with Exit; later ones run
-	// Length and exit with 0. 0 = all attempts are alike.
-	First time.Duration
 }
 
 // String returns one line, without the time.
@@ -53,7 +64,10 @@ func (o Order) String() string {
 		s += " again"
 	}
 	if o.CancelAfter > 0 {
-		s += " cancel after " + seconds(o.CancelAfter)
+		s += " cancel " + o.Jobs[o.CancelJob].Name + " after " + seconds(o.CancelAfter)
+	}
+	if o.HoldFor > 0 {
+		s += fmt.Sprintf(" hold %s after %s for %s", o.Jobs[o.HoldJob].Name, seconds(o.HoldAfter), seconds(o.HoldFor))
 	}
 	return s
 }
@@ -76,7 +90,24 @@ func (j Job) String() string {
 	if j.Exit != 0 {
 		s += fmt.Sprintf(" exit %d of %d", j.Exit, j.Tries)
 	}
-	return s + "]"
+	return s + j.gates() + "]"
+}
+
+// gates returns a few words about what its tasks wait for.
+func (j Job) gates() (s string) {
+	for _, w := range j.After {
+		s += " after " + w.Job + ":" + w.When
+	}
+	if j.Parallel > 0 {
+		s += fmt.Sprintf(" parallel %d", j.Parallel)
+	}
+	if j.Backoff > 0 {
+		s += " backoff " + seconds(j.Backoff)
+	}
+	if j.OnlyOn > 0 {
+		s += fmt.Sprintf(" only on %d", j.OnlyOn)
+	}
+	return s
 }
 
 // orderGap is the mean time between two orders at one site: it keeps two cores
@@ -86,15 +117,22 @@ const orderGap = 4 * time.Second
 func orders(r *rand.Rand, size Size) []Order {
 	var out []Order
 	gap := orderGap / time.Duration(size.Sites)
+	earlier := make([]string, size.Sites+1) // by site: the first job of its last order
 	for at := between(r, 0, gap); at < size.Length; at += between(r, gap/4, gap*7/4) {
-		out = append(out, order(r, at, 1+r.IntN(size.Sites), fmt.Sprintf("k%d", len(out)+1)))
+		site := 1 + r.IntN(size.Sites)
+		o := order(r, at, site, fmt.Sprintf("k%d", len(out)+1), earlier[site])
+		earlier[site] = o.Jobs[0].Name
+		out = append(out, o)
 	}
 	return out
 }
 
-func order(r *rand.Rand, at time.Duration, site int, key string) Order {
+func order(r *rand.Rand, at time.Duration, site int, key, earlier string) Order {
 	o := Order{At: at, Site: site, Key: key, Again: r.IntN(5) == 0}
-	switch pick(r, 50, 30, 20) {
+	switch pick(r, 38, 22, 15, 25) {
+	case 3:
+		flow(r, &o, earlier)
+		return o
 	case 0:
 		o.Jobs = []Job{job(r, key, 1)}
 	case 1:

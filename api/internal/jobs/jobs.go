@@ -117,6 +117,7 @@ func (j *Jobs) Register() {
 	j.registerRerun()
 	j.registerCancel()
 	j.registerHold()
+	j.registerPriority()
 	j.registerWait()
 }
 

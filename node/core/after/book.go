@@ -44,7 +44,7 @@ type Dep struct {
 
 // Job is a job that waits for others, or has waited in vain.
 type Job struct {
-	Spec command.JobSpec // never changes
+	Spec command.JobSpec // changes in its priority alone
 	User string
 	On   []Dep // never changes
 	// EndedMs is when it was cancelled, in unix milliseconds, and Reason why; 0 = it is held.

@@ -347,6 +347,8 @@ func (c *Core) WithOutputs() iter.Seq[*attempts.Record] {
 // Figures are what the core counts for /metrics.
 type Figures struct {
 	Attempts, HomeWaiting, Publishing, Keys int
+	// HeldByHand are jobs, GatedTasks those that this site's gates hold in the state.
+	HeldByHand, GatedTasks int
 
 	Users node.UserTotals
 }
@@ -354,7 +356,9 @@ type Figures struct {
 // Figures returns what the core counts.
 func (c *Core) Figures() Figures {
 	users := c.quotas.Totals()
+	byHand, gated := c.gates.Totals()
 	return Figures{
+		HeldByHand: byHand, GatedTasks: gated,
 		Attempts: c.attempts.Len(), HomeWaiting: c.home.Waiting(), Publishing: max(c.pubs.Len()-users.HeldJobs, 0),
 		Keys: c.keys.Len(), Users: users,
 	}

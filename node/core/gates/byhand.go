@@ -80,6 +80,17 @@ func (b *Book) CancelTasks(js *command.JobSpec, positions []uint32, why string, 
 	return after - before, j.count - after
 }
 
+// Totals counts the jobs that users hold, and the tasks that are held in the state, as of the last look at each job.
+func (b *Book) Totals() (byHand, tasks int) {
+	for _, j := range b.jobs {
+		if j.Hold {
+			byHand++
+		}
+		tasks += int(j.counts[fsm.Held])
+	}
+	return byHand, tasks
+}
+
 // record has the journal know what was asked of a job.
 func (b *Book) record(j *Job, fx *turn.Effects) {
 	key := record.Number(j.num)

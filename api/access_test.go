@@ -167,6 +167,8 @@ func TestRoles(t *testing.T) {
 		{"DELETE", "/v1/jobs/site-1.1", false, true},
 		{"POST", "/v1/cancel", false, true},
 		{"POST", "/v1/jobs/site-1.1/hold", false, true},
+		{"POST", "/v1/priority", false, true},
+		{"POST", "/v1/jobs/site-1.1/priority", false, true},
 		{"POST", "/v1/jobs/site-1.1/release", false, true},
 		{"PUT", "/v1/blobs/" + strings.Repeat("0", 64), false, true},
 		{"POST", "/v1/blobs/missing", false, true},

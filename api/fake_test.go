@@ -253,15 +253,32 @@ func (f *fakeBroker) Cancel(_ context.Context, id command.JobID) error {
 	return nil
 }
 
-// SetHold implements Broker: the second job has no gates.
+// SetHold implements Broker: the second job was submitted without gates.
 func (f *fakeBroker) SetHold(_ context.Context, id command.JobID, _ bool) error {
 	if _, err := f.find(id); err != nil {
 		return err
 	}
 	if id.Num == 2 {
-		return fmt.Errorf("job %s: %w", id, node.ErrUngated)
+		return fmt.Errorf("job %s: %w: not all brokers know how", id, node.ErrNotReady)
 	}
 	return nil
+}
+
+// SetPriority implements Broker.
+func (f *fakeBroker) SetPriority(_ context.Context, ids []command.JobID, priority int32) []error {
+	out := make([]error, len(ids))
+	for i, id := range ids {
+		job, err := f.find(id)
+		switch {
+		case err != nil:
+			out[i] = err
+		case job.State == "cancelled":
+			out[i] = fmt.Errorf("change the priority of job %s: %w", id, node.ErrEnded)
+		default:
+			job.Spec.Priority = priority
+		}
+	}
+	return out
 }
 
 // CancelAll implements Broker: tasks of a job are cancelled by name only.

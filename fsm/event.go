@@ -72,6 +72,7 @@ const (
 	EventSiteForgotten                   // its departure is over
 	EventJobHeld                         // it waits for other jobs. Only its owner's broker tells this and the next one
 	EventJobReleased                     // it waits for none any more, and goes where other jobs go
+	EventJobPrioritized                  // its owner has given it another priority
 	eventKinds
 )
 
@@ -86,6 +87,7 @@ var eventNames = [eventKinds]string{
 	EventSiteRegistered: "site.registered", EventSiteReturned: "site.returned", EventSiteOffered: "site.offered", EventSiteSuspected: "site.suspected",
 	EventSiteTrusted: "site.trusted", EventSiteLost: "site.lost", EventSiteLeft: "site.left", EventSiteForgotten: "site.forgotten",
 	EventJobHeld: "job.held", EventJobReleased: "job.released",
+	EventJobPrioritized: "job.prioritized",
 }
 
 // String returns the kind's name in the API.

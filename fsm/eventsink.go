@@ -1,6 +1,10 @@
 package fsm
 
-import "github.com/cloudshare/cloudshare/fsm/command"
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // Observe makes Apply append the events of each entry to *sink, in order, until the next call of Observe;
 // nil stops it. The caller owns the slice and empties it. A state that Restore returns is not observed.
@@ -107,6 +111,19 @@ func (s *attemptTable) tellCancel(j *job, task int64, why string) {
 	}
 	s.emit(e)
 }
+
+// tellPriority emits that a job is to have another priority.
+func (s *attemptTable) tellPriority(j *job, was, is int32) {
+	if s.events != nil {
+		s.emit(Event{
+			Kind: EventJobPrioritized, Job: s.idOf(j), Count: j.count, Need: j.class.Need, QueuedMs: j.queuedMs,
+			AssignedMs: -1, StartedMs: j.startedMs, Reason: PriorityWords(was, is),
+		})
+	}
+}
+
+// PriorityWords says how a job's priority has changed.
+func PriorityWords(was, is int32) string { return fmt.Sprintf("priority %d, was %d", is, was) }
 
 func (s *fleet) idOf(j *job) command.JobID {
 	return command.JobID{Site: s.sites[j.owner].name, Num: j.num}

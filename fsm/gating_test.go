@@ -437,6 +437,53 @@ func TestPrioritizeOfWhatWaits(t *testing.T) {
 	w.check()
 }
 
+// TestHoldMakesAJobGated: of a job that is not gated, of which tasks run, have ended, wait again, or were cancelled
+// before their turn, what waits is held, which keeps its place; before the version that knows it, nothing is.
+func TestHoldMakesAJobGated(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("a", &command.Raise{Version: command.GatesVersion})
+	j := w.job("a", 9)
+	j.MaxAttempts = 3
+	w.submit("a", j, w.job("a", 1))
+	w.must("b", w.offering("b", 1, 1))
+	w.endOne(command.Failed, 1)
+	w.must("a", &command.Cancel{Job: firstJob, Task: 5})
+	hold := releasing(1, command.GateRun{To: 9, Attempt: command.AnyAttempt, Do: command.GateHold})
+	if r := w.must("a", hold); r.Jobs[0] != command.NotHeld || w.s.sites[0].held != 0 {
+		t.Fatalf("before version %d: %+v", command.HoldVersion, r)
+	}
+	if v, _ := w.s.Job(firstJob); v.Spec.Gated {
+		t.Fatal("it is gated")
+	}
+	w.must("a", &command.Raise{Version: command.HoldVersion})
+	if r := w.must("a", releasing(1, command.GateRun{To: 9})); r.Jobs[0] != command.NotHeld {
+		t.Errorf("a release: %+v", r)
+	}
+	waiting := w.s.Stats().Waiting
+	w.must("a", hold)
+	v, _ := w.s.Job(firstJob)
+	if c := v.Counts; !v.Spec.Gated || c[Queued] != 0 || c[Held]+c[Assigned] != 8 || c[TaskCancelled] != 1 {
+		t.Errorf("held: %v", v.Counts)
+	}
+	w.check()
+	if r := w.must("a", hold); r.Jobs[0] != command.NotHeld {
+		t.Errorf("held twice: %+v", r)
+	}
+	w.must("a", releasing(1, command.GateRun{To: 9, Attempt: command.AnyAttempt}))
+	if got := w.s.Stats().Waiting; got != waiting {
+		t.Errorf("%d wait, before it were %d", got, waiting)
+	}
+	for range 4 {
+		for _, a := range w.s.Assignments("b") {
+			if a.Job != firstJob {
+				t.Errorf("job %s runs before the one that came first", a.Job)
+			}
+		}
+		w.endOne(command.Succeeded, 0)
+	}
+	w.check()
+}
+
 // TestAMillionHeldTasksCostLittle: no memory for tasks that were never released, and a Release of 1000 of them costs
 // few steps.
 func TestAMillionHeldTasksCostLittle(t *testing.T) {

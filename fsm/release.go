@@ -36,10 +36,14 @@ func (s *lifecycle) moveGates(x *site, g *command.JobGates) command.Code {
 		return command.UnknownJob
 	case s.jobs.Get(seq).over():
 		return command.AlreadyEnded
-	case !s.jobs.Get(seq).gated:
+	case !s.jobs.Get(seq).gated && (s.version < command.HoldVersion || !g.Holds()):
 		return command.NotHeld
 	}
 	j := s.mutJob(seq)
+	gated := j.gated
+	if !gated {
+		s.gate(j)
+	}
 	var n moved
 	for i := range g.Runs {
 		v := &g.Runs[i]
@@ -49,11 +53,32 @@ func (s *lifecycle) moveGates(x *site, g *command.JobGates) command.Code {
 		s.moveRun(seq, j, v, &n)
 	}
 	s.tellQueues(seq, j, &n)
-	if n.all == 0 {
+	if n.all == 0 && gated {
 		return command.NotHeld
 	}
 	s.endJob(seq, j)
 	return command.OK
+}
+
+// gate makes a job gated: what waits of its range was released when the job was queued, and still waits. So the queues
+// see no change. It takes a step for each hole in the range, of which a Cancel made every one.
+func (s *lifecycle) gate(j *job) {
+	t := j.set(s.epoch) // while it is not gated: a gated job without a set is held as a whole
+	for at := j.next; at < j.count; {
+		s.steps.used += stepLook
+		r, ended := t.findRun(at)
+		if ended {
+			at = r.to
+			continue
+		}
+		to := j.count
+		if r != nil {
+			to = r.from
+		}
+		t.gates().released.add(span{at, to, j.queuedMs})
+		at = to
+	}
+	t.ahead, j.next, j.gated = 0, j.count, true
 }
 
 // tellQueues counts in the queues what a Release has moved of a job.
@@ -284,6 +309,11 @@ func (s *lifecycle) endHeld(seq uint64, j *job, t *taskSet, state TaskState, why
 // prioritize executes a Prioritize, like renice.
 func (s *State) prioritize(x *site, c *command.Prioritize) {
 	for _, p := range c.Jobs {
-		s.reorderAs(x, p.Num, func(_ int32, nice uint32) int32 { return command.Order(p.Priority, nice) })
+		s.reorderAs(x, p.Num, func(was int32, nice uint32) int32 {
+			if was != p.Priority {
+				s.tellPriority(s.jobs.Get(x.nums[p.Num]), was, p.Priority)
+			}
+			return command.Order(p.Priority, nice)
+		})
 	}
 }

@@ -15,7 +15,8 @@ import (
 //	2  Orphans
 //	3  Ahead, HandBack: tasks ahead
 //	4  gated jobs: Release; Prioritize
-const Version = 4
+//	5  a Release that holds tasks of a job that is not gated makes it so
+const Version = 5
 
 // Version returns the apply version in force, 0 before genesis.
 func (s *clock) Version() uint32 { return s.version }

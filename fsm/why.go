@@ -17,8 +17,10 @@ type WhyView struct {
 	Refused command.Code
 	// Unfit is why no site could run it, even with empty machines; "" if one could.
 	Unfit string
-	State TaskState         // of the job
-	Need  command.Resources // of one task
+	// Priority of the job, among those of its owner.
+	Priority int32
+	State    TaskState         // of the job
+	Need     command.Resources // of one task
 	// QueuedMs is the log time at which the job was queued, TimeMs for a hypothetical job.
 	QueuedMs int64
 	// Delivering counts its tasks whose outputs are on their way; DeliveringWhy says what they wait for, "" if none is.
@@ -142,6 +144,7 @@ func (s *views) Why(id command.JobID) (WhyView, bool) {
 	c := s.counts(j)
 	v := s.whyHead(id, j.class.Need, c[Queued])
 	v.QueuedMs, v.Held = j.queuedMs, c[Held]
+	v.Priority, _ = command.SplitOrder(j.order)
 	v.Delivering, v.DeliveringWhy = uint32(j.tasks.delivering().Len()), s.jobDeliveringWhy(j)
 	if v.State = c.JobState(); c[Queued] > 0 {
 		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.Shape, job: j, seq: seq, order: j.order}
@@ -159,7 +162,7 @@ func (s *views) WhySpec(site string, spec *command.JobSpec) (WhyView, bool) {
 	}
 	h := spec.Shape()
 	v := s.whyHead(command.JobID{Site: site}, spec.Need, spec.Count)
-	v.Refused, v.State = s.refusal(x, spec, &h), Queued
+	v.Refused, v.State, v.Priority = s.refusal(x, spec, &h), Queued, spec.Priority
 	q := inquiry{s: s, owner: x, shape: &h, seq: s.nextSeq, order: spec.Order()}
 	q.answer(&v)
 	return v, true

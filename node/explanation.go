@@ -10,7 +10,11 @@ type Why struct {
 	Job     command.JobID // Num is 0 for a job that is only asked about
 	State   string        // of the job
 	Waiting uint32        // tasks
-	Summary string        // all of it in one line
+	// Priority of the job, among those of its owner.
+	Priority int32
+	// Notices of the job's end that were not delivered: its owner's broker knows them.
+	Notices []Notice
+	Summary string // all of it in one line
 	// View are the facts of the federation's queue, nil if nothing of the job
 	// waits there.
 	View  *fsm.WhyView

@@ -11,6 +11,8 @@ type Metrics struct {
 	Index              uint64
 	Attempts           int
 	HomeWaiting        int
+	HeldByHand         int // jobs
+	GatedTasks         int // held in the state, to be released by this site's broker
 	Publishing         int // jobs on their way to the state, without those that are held
 	Keys               int
 	Dying              int     // attempts of the federation that are lost and may still live

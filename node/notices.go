@@ -44,6 +44,16 @@ func (n *Notices) Open() bool {
 	return slices.ContainsFunc(n.List, func(x Notice) bool { return x.State == NoticeWaiting })
 }
 
+// Undelivered returns those that are due and that their receivers have not taken.
+func (n *Notices) Undelivered() (list []Notice) {
+	for i := range n.List {
+		if s := n.List[i].State; s == NoticeGivenUp || s == NoticeWaiting && n.EndedMs > 0 {
+			list = append(list, n.List[i])
+		}
+	}
+	return list
+}
+
 // Clone returns a copy that shares no list that changes.
 func (n *Notices) Clone() Notices {
 	out := *n

@@ -17,7 +17,6 @@ var (
 	ErrBadCursor   = errors.New("cursor not valid")                       // 400
 	ErrEnded       = errors.New("already ended")                          // 409
 	ErrKeyReused   = errors.New("idempotency key reused for another job") // 422
-	ErrUngated     = errors.New("its tasks are not released one by one")  // 409
 	ErrUnfit       = errors.New("no present site could run it")           // 422, strict only
 	ErrFull        = errors.New("queue full")                             // 429
 	ErrKeysFull    = errors.New("too many idempotency keys held")         // 503

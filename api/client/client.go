@@ -285,13 +285,20 @@ func (c *Client) Cancel(ctx context.Context, id string) (wire.Job, error) {
 	return job, err
 }
 
-// SetHold begins no more tasks of a job that has rules for them, or lets them begin again.
+// SetHold begins no more tasks of a job, or lets them begin again.
 func (c *Client) SetHold(ctx context.Context, id string, hold bool) (wire.Job, error) {
 	what := "/release"
 	if hold {
 		what = "/hold"
 	}
 	job, _, err := get[wire.Job](ctx, c, http.MethodPost, jobPath(id)+what, nil, nil, nil)
+	return job, err
+}
+
+// SetPriority gives a job another priority, and returns it as it then is: higher first, among its owner's own jobs.
+func (c *Client) SetPriority(ctx context.Context, id string, priority int32) (wire.Job, error) {
+	v := url.Values{"priority": {strconv.Itoa(int(priority))}}
+	job, _, err := get[wire.Job](ctx, c, http.MethodPost, jobPath(id)+"/priority", v, nil, nil)
 	return job, err
 }
 

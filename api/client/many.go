@@ -47,6 +47,29 @@ func (c *Client) CancelSelected(ctx context.Context, user string, labels []strin
 	return out, err
 }
 
+// SetPriorities gives jobs another priority: one item per job, in order. At most 1000 jobs.
+func (c *Client) SetPriorities(ctx context.Context, jobs []string, priority int32) (wire.Prioritized, error) {
+	return c.prioritize(ctx, url.Values{"job": jobs}, priority)
+}
+
+// PrioritizeSelected gives the open jobs of the broker's site another priority that are the user's, "" = whoever's, and
+// have all the labels: up to 1000 of them, and More if there are others.
+func (c *Client) PrioritizeSelected(
+	ctx context.Context, user string, labels []string, priority int32,
+) (wire.Prioritized, error) {
+	v := values("user", user)
+	if len(labels) > 0 {
+		v["label"] = labels
+	}
+	return c.prioritize(ctx, v, priority)
+}
+
+func (c *Client) prioritize(ctx context.Context, v url.Values, priority int32) (wire.Prioritized, error) {
+	v.Set("priority", strconv.Itoa(int(priority)))
+	out, _, err := get[wire.Prioritized](ctx, c, http.MethodPost, "/v1/priority", v, nil, nil)
+	return out, err
+}
+
 // RerunQuery selects the tasks to run again; the zero value those that failed or
 // were lost.
 type RerunQuery struct {

@@ -220,7 +220,7 @@ func rowOfEvent(e *node.Event) eventRow {
 	}
 	var words []string
 	switch e.Kind {
-	case fsm.EventJobSubmitted, fsm.EventJobHeld, fsm.EventJobReleased:
+	case fsm.EventJobSubmitted, fsm.EventJobHeld, fsm.EventJobReleased, fsm.EventJobPrioritized:
 		words = append(words, count(e.Count)+" tasks")
 	case fsm.EventJobEnded:
 	default:

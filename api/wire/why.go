@@ -8,6 +8,8 @@ type Why struct {
 	State    string      `json:"state" doc:"of the job; of a dry run what it would be: running = starts at once at home"`
 	Waiting  uint32      `json:"waiting" doc:"tasks"`
 	Summary  string      `json:"summary" doc:"all of it in one line"`
+	Priority int32       `json:"priority" doc:"of the job, among its owner's own"`
+	Notices  []Notice    `json:"notices,omitempty" doc:"of its end that were not delivered"`
 	Turn     string      `json:"turn" doc:"which site goes first, and by how much; empty if nothing waits in the federation's queue, or no site can run it now"`
 	Ahead    *WhyAhead   `json:"ahead" doc:"what goes first as things stand; null if nothing waits in the federation's queue"`
 	Turns    []WhyTurn   `json:"turns" doc:"sites with tasks that want the same machines, whose turn it is first; 20 at most, and the owner"`

@@ -187,6 +187,20 @@ type CancelledJob struct {
 	Problem *Problem `json:"problem,omitempty" doc:"why it was not"`
 }
 
+// Prioritized answers a request to change the priority of several jobs.
+type Prioritized struct {
+	Items []PrioritizedJob `json:"items" doc:"one per job, in the order in which they were named"`
+	More  bool             `json:"more,omitempty" doc:"by user or label: there are others yet"`
+}
+
+// PrioritizedJob is what became of one job whose priority was to change: State and Priority, or Problem.
+type PrioritizedJob struct {
+	Job      string   `json:"job" doc:"as it was named"`
+	State    string   `json:"state,omitempty" doc:"the job's, now that its priority was changed"`
+	Priority int32    `json:"priority" doc:"that it has now"`
+	Problem  *Problem `json:"problem,omitempty" doc:"why it was not"`
+}
+
 // Waited answers a request to wait for jobs.
 type Waited struct {
 	Items []WaitedJob `json:"items" doc:"one per job, in the order in which they were named"`

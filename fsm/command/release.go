@@ -3,12 +3,17 @@ package command
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // GatesVersion is the first apply version that has gated jobs, Release and Prioritize.
 const GatesVersion = 4
+
+// HoldVersion is the first apply version in which a Release holds waiting tasks of any job: one that was not gated is
+// from then on.
+const HoldVersion = 5
 
 // MaxGatePieces bounds how many pieces one run of a Release moves: a piece is a stretch of tasks that never ran,
 // however long, or one task that did. So what a command costs follows from its bytes, whatever its jobs have become.
@@ -17,7 +22,8 @@ const MaxGatePieces = 4
 // AnyAttempt as a GateRun's Attempt means tasks of whatever last attempt.
 const AnyAttempt = math.MaxUint32
 
-// Release moves tasks of the command's own site's gated jobs: from held to queued, back, or from held to an end. Of
+// Release moves tasks of the command's own site's gated jobs: from held to queued, back, or from held to an end. A job
+// that is not gated becomes so when tasks of it are to be held. Of
 // what is named, only that moves which is where it is to be taken from; the result has a code for each job.
 type Release struct{ Jobs []JobGates }
 
@@ -25,6 +31,11 @@ type Release struct{ Jobs []JobGates }
 type JobGates struct {
 	Num  uint64
 	Runs []GateRun // by task, disjoint
+}
+
+// Holds reports whether any tasks are to be held.
+func (g *JobGates) Holds() bool {
+	return slices.ContainsFunc(g.Runs, func(v GateRun) bool { return v.Do == GateHold })
 }
 
 // GateRun is one run of tasks [From, To).

@@ -9,8 +9,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/core"
 )
 
-// SetHold holds a gated job of this site by hand, or lets it go. For another site's job it is an *ElsewhereError; if
-// the job's tasks are not released one by one, it wraps ErrUngated.
+// SetHold holds a job of this site by hand, or lets it go. For another site's job it is an *ElsewhereError; if the job
+// has ended, it wraps ErrEnded.
 func (b *Broker) SetHold(ctx context.Context, id command.JobID, hold bool) error {
 	if id.Site != b.cfg.Site {
 		if _, err := b.Job(ctx, id); err != nil {

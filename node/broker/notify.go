@@ -138,6 +138,22 @@ func (b *Broker) Job(ctx context.Context, id command.JobID) (node.Job, error) {
 	return job, err
 }
 
+// Why says why a job waits; of one of this site also which notices of its end were not delivered, and what priority it
+// is to have.
+func (b *Broker) Why(ctx context.Context, id command.JobID) (node.Why, error) {
+	w, err := b.Reader.Why(ctx, id)
+	if err != nil || id.Site != b.cfg.Site {
+		return w, err
+	}
+	if n, known := b.notify.book.Find(id.Num); known {
+		w.Notices = n.Undelivered()
+	}
+	if to := b.PriorityWords(ctx, id.Num); to != "" {
+		w.Summary += "; " + to
+	}
+	return w, nil
+}
+
 // Rerun makes the job that tries tasks of an earlier one again: those are told of its end who were to be told of that
 // one's, as long as that is known.
 func (b *Broker) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery) (jobspec.Spec, error) {

@@ -216,6 +216,7 @@ func (c *Core) releaseHeld(s StateReader, fx *Effects) {
 	for _, j := range c.after.Release(maxFollowing, fx) {
 		c.endHeld(j)
 		p := publish.Job{Spec: j.Spec, User: j.User, Promised: true}
+		p.Spec.Gated = j.Spec.Gated || c.gates.Find(j.Spec.Num).Asked()
 		c.send(p, c.wayOf(&p.Spec, p.User, s), s, fx)
 	}
 }

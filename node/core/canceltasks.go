@@ -34,16 +34,8 @@ func (b *cancelBook) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
 		fx.Replies = append(fx.Replies, func() { ev.Reply(nil) })
 		return
 	}
-	if j := b.after.Find(ev.Num); j != nil {
-		if !j.Held() {
-			refuse(node.ErrEnded)
-			return
-		}
-		refuse(fmt.Errorf("%w: the job waits for other jobs: try again when it is released, or cancel the whole job", node.ErrNotReady))
-		return
-	}
-	if p := b.pubs.Find(ev.Num); p != nil && p.Held {
-		refuse(fmt.Errorf("%w: the job is held until it is its user's turn: try again then, or cancel the whole job", node.ErrNotReady))
+	if b.after.Find(ev.Num) != nil { // one that waits for others has its own way
+		refuse(node.ErrEnded)
 		return
 	}
 	if b.pubs.IsSent(ev.Num) {

@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/lend"
 	"github.com/cloudshare/cloudshare/node/core/machines"
 	"github.com/cloudshare/cloudshare/node/core/own"
+	"github.com/cloudshare/cloudshare/node/core/priorities"
 	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/core/quotas"
 	"github.com/cloudshare/cloudshare/node/core/reports"
@@ -103,6 +104,7 @@ type Core struct {
 	pubs        publish.Book
 	after       after.Book
 	gates       gates.Book
+	priorities  priorities.Book
 	own         own.Jobs
 	cancels     cancelBook
 	lend        lend.Book
@@ -147,7 +149,8 @@ func New(sealer *seal.Sealer, limits node.Exposure) *Core {
 	c.lend = lend.NewBook(&c.out, &c.machines)
 	c.after = after.NewBook(site, &c.now)
 	c.gates = c.newGates()
-	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.after, &c.lend, &c.usage, c.Alone, c.heldWhy)
+	c.priorities = priorities.NewBook(site, &c.now, &c.out)
+	c.own = own.New(site, &c.out, &c.home, &c.pubs, &c.after, &c.lend, &c.usage, c.Alone, c.heldWhy, &c.gates)
 	c.cancels = newCancelBook(site, &c.out, &c.home, &c.pubs, &c.after, c.endHeld)
 	c.changes = newChanges(&c.out)
 	c.entering = epochEntry{site: site, attempts: &c.attempts}
@@ -231,13 +234,17 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 	case UserLimitsEvent:
 		c.setUserLimits(ev, fx)
 	case CancelEvent:
-		if ev.Tasks.Len() > 0 {
+		switch {
+		case ev.Tasks.Len() > 0 && c.cancelBefore(ev, s, fx):
+		case ev.Tasks.Len() > 0:
 			c.cancels.cancelTasks(ev, s, fx)
-		} else {
+		default:
 			c.cancels.cancel(ev, fx)
 		}
 	case HoldEvent:
 		c.setHold(ev, s, fx)
+	case PriorityEvent:
+		c.setPriorities(ev, s, fx)
 	case LeaseEvent:
 		c.handleRenewed(ev, fx)
 	case VerdictEvent:
@@ -289,6 +296,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	c.publishHeld(s)
 	c.pubs.Publish(c.settledBelow)
 	c.gates.Settle(s, fx)
+	c.priorities.Settle(s, c.isOwn, fx)
 	c.reports.SendEnds(s.Version(), func(id executor.ID) { delete(c.returned, id) })
 	c.lend.Offer(c.incarnation)
 	if !c.gone {
@@ -341,6 +349,8 @@ func (c *Core) WithOutputs() iter.Seq[*attempts.Record] {
 // Figures are what the core counts for /metrics.
 type Figures struct {
 	Attempts, HomeWaiting, Publishing, Keys int
+	// HeldByHand are jobs, GatedTasks those that this site's gates hold in the state.
+	HeldByHand, GatedTasks int
 
 	Users node.UserTotals
 }
@@ -348,7 +358,9 @@ type Figures struct {
 // Figures returns what the core counts.
 func (c *Core) Figures() Figures {
 	users := c.quotas.Totals()
+	byHand, gated := c.gates.Totals()
 	return Figures{
+		HeldByHand: byHand, GatedTasks: gated,
 		Attempts: c.attempts.Len(), HomeWaiting: c.home.Waiting(), Publishing: max(c.pubs.Len()-users.HeldJobs, 0),
 		Keys: c.keys.Len(), Users: users,
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -11,9 +12,10 @@ import (
 )
 
 // Jobs whose tasks are released one by one: package gates decides when. They never run at home, but all go to the
-// federation: one place holds their tasks, and it is not lost with this site's disk.
+// federation: one place holds their tasks, and it is not lost with this site's disk. Only what is at home already when
+// a user holds it stays there.
 
-// HoldEvent says that a user holds a gated job by hand, or lets it go.
+// HoldEvent says that a user holds a job by hand, or lets it go.
 type HoldEvent struct {
 	Num   uint64
 	Hold  bool
@@ -26,9 +28,15 @@ func (c *Core) newGates() gates.Book {
 	return gates.NewBook(gates.Site{
 		Name: c.site, Now: &c.now, Out: &c.out,
 		Read:    func(js *command.JobSpec) (jobspec.Spec, error) { return jobspec.SpecOf(*js, c.sealer) },
-		Pending: func(num uint64) bool { return c.after.IsHeld(num) || c.pubs.Find(num) != nil },
+		Pending: c.isPending,
 		Own:     c.elementsOf,
 	})
+}
+
+// isPending reports whether a job may yet be in the state that is not.
+func (c *Core) isPending(num uint64) bool {
+	h := c.home.Find(num)
+	return c.after.IsHeld(num) || c.pubs.Find(num) != nil || h != nil && !h.Ended()
 }
 
 // elementsOf returns how the tasks of a job stand that ran at home, or that was cancelled before it was released.
@@ -62,13 +70,29 @@ func standingIn(state fsm.TaskState) gates.Standing {
 	return gates.Pending
 }
 
-// recoverGates takes the gated jobs that the journal has.
+// recoverHolds has the jobs at home stand still that a user holds.
+func (c *Core) recoverHolds() {
+	for _, num := range c.home.Numbers() {
+		if c.gates.WasHeld(num) {
+			c.home.SetHold(num, true)
+		}
+	}
+}
+
+// recoverGates takes the gated jobs that the journal has, and those of which a user has asked what only gates do.
 func (c *Core) recoverGates() {
 	for num := range c.after.HeldNumbers() {
 		c.gates.Add(&c.after.Find(num).Spec)
 	}
 	for num := range c.pubs.Numbers() {
-		c.gates.Add(&c.pubs.Find(num).Spec)
+		js := &c.pubs.Find(num).Spec
+		c.gates.Add(js)
+		js.Gated = js.Gated || c.gates.Find(num).Asked()
+	}
+	for _, num := range c.home.Numbers() {
+		if h := c.home.Find(num); !h.Ended() {
+			c.gates.Add(&h.Spec)
+		}
 	}
 }
 
@@ -111,10 +135,9 @@ func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 	id := command.JobID{Site: c.site, Num: ev.Num}
 	known, ended := c.own.Standing(ev.Num)
 	js, _ := c.own.Spec(ev.Num)
-	gated := js.Gated
 	if !known {
 		v, inState := s.Job(id)
-		known, ended, gated = inState, v.State.Ended(), v.Spec.Gated
+		known, ended, js = inState, v.State.Ended(), v.Spec
 	}
 	var err error
 	switch {
@@ -125,13 +148,71 @@ func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 		err = fmt.Errorf("job %s: %w", id, node.ErrNotFound)
 	case ended:
 		err = fmt.Errorf("job %s: %w", id, node.ErrEnded)
-	case gated && c.gates.Find(ev.Num) == nil: // a registration has the book find it
+	case js.Gated && c.gates.Find(ev.Num) == nil: // a registration has the book find it
 		err = fmt.Errorf("job %s: %w: this broker is not registered with the federation since its start: try again when it is",
 			id, node.ErrNotReady)
+	case !js.Gated && ev.Hold && s.Version() < command.HoldVersion:
+		err = fmt.Errorf("job %s: %w: to hold a job without parallel, retry.backoff, retry.only_on, retry.not_on or after "+
+			"with each needs all of the federation's brokers to know it, which is version %d, and it is at %d: upgrade the others",
+			id, node.ErrNotReady, command.HoldVersion, s.Version())
 	default:
-		err = c.gates.SetHold(ev.Num, ev.Hold, fx)
+		c.gates.SetHold(&js, ev.Hold, fx)
+		c.applyAsked(ev.Num)
 	}
 	fx.Replies = append(fx.Replies, func() { ev.Reply(err) })
+}
+
+// applyAsked brings a job that this site still has in line with what its user has asked: at home nothing of it begins
+// while it is held, and on its way to the federation it is gated there.
+func (c *Core) applyAsked(num uint64) {
+	j := c.gates.Find(num)
+	switch p := c.pubs.Find(num); {
+	case j == nil:
+	case c.home.Find(num) != nil:
+		c.home.SetHold(num, j.Hold)
+	case p != nil && !j.IsGated() && !c.pubs.IsUnderWay(num):
+		p.Spec.Gated = j.Asked()
+	}
+}
+
+// cancelBefore has tasks of a job that waits at this site end once the federation has it, before any of them begins;
+// done is false if the job is elsewhere.
+func (c *Core) cancelBefore(ev CancelEvent, s StateReader, fx *Effects) (done bool) {
+	p := c.pubs.Find(ev.Num)
+	if !c.after.IsHeld(ev.Num) && (p == nil || c.pubs.MayBePublished(ev.Num)) {
+		return false
+	}
+	js, _ := c.own.Spec(ev.Num)
+	left, err := c.cancelAsked(&js, ev, s, fx)
+	if err == nil && left == 0 {
+		ev.Tasks = jobspec.Indices{}
+		c.cancels.cancel(ev, fx)
+		return true
+	}
+	if err != nil {
+		err = fmt.Errorf("cancel tasks of job %s: %w", command.JobID{Site: c.site, Num: ev.Num}, err)
+	}
+	fx.Replies = append(fx.Replies, func() { ev.Reply(err) })
+	return true
+}
+
+// cancelAsked notes which tasks of a job are to end, and returns how many are left.
+func (c *Core) cancelAsked(js *command.JobSpec, ev CancelEvent, s StateReader, fx *Effects) (left uint32, err error) {
+	if s.Version() < command.GatesVersion {
+		return 0, fmt.Errorf("%w: before the federation has the job that needs all of its brokers to know gates, which is "+
+			"version %d, and it is at %d: upgrade the others, or cancel the whole job", node.ErrNotReady, command.GatesVersion,
+			s.Version())
+	}
+	positions, err := positionsOf(js, ev.Tasks)
+	if err != nil {
+		return 0, err
+	}
+	ended, left := c.gates.CancelTasks(js, positions, fsm.CancelledAt(cmp.Or(ev.At, c.site)), fx)
+	c.applyAsked(js.Num)
+	if ended == 0 {
+		return left, node.ErrEnded
+	}
+	return left, nil
 }
 
 // Dependencies returns what a job waits for, as a whole or task by task, and the first most of those that wait for it.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,6 +36,10 @@ type gatedLink struct {
 	starts int
 	// still: it is held by hand, and what was released before has begun.
 	still bool
+	// priority was accepted last; those that were asked for since then may have been recorded by a broker that died
+	// before it answered.
+	priority   int32
+	unanswered []int32
 }
 
 // TestGatesHold: whatever is submitted, ends, is held, let go and cancelled, and whenever the owner's broker is killed,
@@ -49,7 +54,7 @@ func TestGatesHold(t *testing.T) {
 			chains: chains{rig: r, a: r.sites[0]}, failed: map[executor.ID]time.Time{}, begun: map[executor.ID]bool{},
 		}
 		for range rapid.IntRange(5, 60).Draw(t, "steps") {
-			switch rapid.IntRange(0, 11).Draw(t, "what") {
+			switch rapid.IntRange(0, 13).Draw(t, "what") {
 			case 0, 1, 2:
 				g.submitGated(t)
 			case 3, 4, 5:
@@ -64,8 +69,11 @@ func TestGatesHold(t *testing.T) {
 				g.a.ticks(rapid.IntRange(1, 12).Draw(t, "ticks"))
 			case 11:
 				g.holdAny(t)
+			case 12, 13:
+				g.prioritizeAny(t)
 			}
 			g.checkGates()
+			g.checkPriorities()
 		}
 		g.finishAll()
 		g.checkGatedEnds()
@@ -143,6 +151,43 @@ func (g *gatings) hold(t *rapid.T, l *gatedLink) {
 			l.held = hold
 		}
 	}})
+}
+
+// prioritizeAny gives some jobs another priority. Once it is accepted, nothing may forget it.
+func (g *gatings) prioritizeAny(t *rapid.T) {
+	if len(g.gated) == 0 {
+		return
+	}
+	num := func(l *gatedLink) uint64 { return l.id.Num }
+	list := rapid.SliceOfNDistinct(rapid.SampledFrom(g.gated), 1, min(3, len(g.gated)), num).Draw(t, "jobs")
+	ev := PriorityEvent{Priority: rapid.Int32Range(-2, 2).Draw(t, "priority")}
+	for _, l := range list {
+		ev.Nums = append(ev.Nums, l.id.Num)
+	}
+	ev.Reply = func(i int, err error) {
+		if err == nil {
+			list[i].priority, list[i].unanswered = ev.Priority, nil
+		}
+	}
+	for _, l := range list {
+		l.unanswered = append(l.unanswered, ev.Priority)
+	}
+	g.turn(t, ev)
+	g.settle() // else the order of answers would be another than that of requests
+}
+
+// checkPriorities compares the priorities of jobs in the state with what was accepted.
+func (g *gatings) checkPriorities() {
+	for _, l := range g.gated {
+		v, known := g.state.Job(l.id)
+		is := v.Spec.Priority
+		if want, ok := g.a.core.priorities.Wanted(l.id.Num); ok {
+			is = want
+		}
+		if known && !v.State.Ended() && is != l.priority && !slices.Contains(l.unanswered, is) {
+			g.t.Fatalf("job %s has priority %d, accepted was %d", l.id, is, l.priority)
+		}
+	}
 }
 
 // stateOf returns the state of a task, by its own broker or the federation.

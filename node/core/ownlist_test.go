@@ -6,7 +6,9 @@ import "errors"
 func (s *rigSite) checkLists() {
 	s.rig.t.Helper()
 	c := s.core
-	if err := errors.Join(c.pubs.Check(), c.home.Check(), c.after.Check(), c.gates.Check()); err != nil {
+	if err := errors.Join(
+		c.pubs.Check(), c.home.Check(), c.after.Check(), c.gates.Check(), c.priorities.Check(),
+	); err != nil {
 		s.rig.t.Fatal(err)
 	}
 	held := map[string]uint64{}

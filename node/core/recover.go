@@ -19,7 +19,7 @@ func (c *Core) Recover(j record.Reader, found map[string][]executor.State, fx *E
 	steps := []func(record.Reader) error{
 		c.recoverNumbers, c.lend.Recover, c.home.Recover, c.pubs.Recover,
 		c.usage.Recover, c.whose.Recover, c.quotas.Recover,
-		c.gates.Recover,
+		c.gates.Recover, c.priorities.Recover,
 		func(j record.Reader) error { return c.after.Recover(j, c.whose.UserOf, fx) },
 	}
 	for _, step := range steps {
@@ -30,9 +30,11 @@ func (c *Core) Recover(j record.Reader, found map[string][]executor.State, fx *E
 	if err := c.keys.Recover(j, c.now.Up); err != nil {
 		return err
 	}
+	c.recoverHolds()
 	if err := c.recoverAttempts(j, found, fx); err != nil {
 		return err
 	}
+	c.recoverPriorities()
 	c.home.Requeue(fx)
 	c.countJournaled()
 	c.recoverGates()

@@ -46,16 +46,17 @@ const (
 	BucketNotices                            // job number → node.Notices, what is to be sent of its end
 	BucketHeld                               // job number → a job that waits for others, or has waited in vain
 	BucketOutcomes                           // job number → the state in which a job has ended that held ones name
-	BucketGates                              // job number → "hold", a gated job that a user holds
+	BucketGates                              // job number → what was asked of its tasks by hand: a hold, cancels
 	BucketElements                           // job number → how its tasks have ended that others wait for one by one
 	BucketAttached                           // job number → node.Attached, what is kept of it beside its spec
 	BucketAttachedEnds                       // job number → node.AttachedEnd, how one of those has ended
+	BucketPriorities                         // job number → the priority that a published job is to have
 )
 
 var bucketNames = []string{
 	"meta", "home", "tasks", "publishing", "attempts", "key-runs", "rows", "usage", "users", "quotas", "outgoing", "results",
 	"notices",
-	"held", "outcomes", "gates", "elements", "attached", "attached-ends",
+	"held", "outcomes", "gates", "elements", "attached", "attached-ends", "priorities",
 }
 
 var (

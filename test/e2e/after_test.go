@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,6 +18,47 @@ func gateJob(dir, name, site string, after ...testbed.After) testbed.Spec {
 		Name: name, After: after, Sites: &testbed.Where{Only: []string{site}},
 		Command: []string{"/bin/sh", "-c", `echo $NAME >> "$DIR/order"; until [ -e "$DIR/$NAME" ]; do sleep 0.05; done`},
 		Env:     map[string]string{"DIR": dir, "NAME": name},
+	}
+}
+
+// TestLinesNameLines: jobs of one file wait for those of earlier lines, and run in that order; a line that names a
+// later one is refused, and so is what names it, and no other.
+func TestLinesNameLines(t *testing.T) {
+	t.Parallel()
+	fed := start(t, 1, 2)
+	asked, dir := fed.Sites[0], sharedDir(t)
+	var lines []byte
+	for i, after := range []string{``, `{"job":"#1"}`, `{"job":"#2"},{"job":"#1","when":"any"}`, `{"job":"#5"}`, `{"job":"#4"}`} {
+		text, err := json.Marshal(map[string]any{
+			"command": []string{"/bin/sh", "-c", `echo $N >> "$DIR/order"`}, "after": json.RawMessage("[" + after + "]"),
+			"env": map[string]string{"DIR": dir, "N": strconv.Itoa(i + 1)},
+		})
+		must(t, err)
+		lines = append(append(lines, text...), '\n')
+	}
+	answer, _, err := asked.Do(within(t), http.MethodPost, "/v1/jobs", http.Header{"Content-Type": {"application/x-ndjson"}}, lines)
+	must(t, err)
+	answers := strings.Split(strings.TrimSpace(string(answer)), "\n")
+	if len(answers) != 5 {
+		t.Fatalf("answers are %s", answer)
+	}
+	for i, text := range answers {
+		var a struct{ ID, Detail string }
+		must(t, json.Unmarshal([]byte(text), &a))
+		if i > 2 {
+			if a.ID != "" || !strings.Contains(a.Detail, "line") {
+				t.Errorf("line %d is answered %s", i+1, text)
+			}
+			continue
+		}
+		if got, err := asked.AwaitJob(within(t), a.ID, "succeeded", "failed", "cancelled"); err != nil || got.State != "succeeded" {
+			t.Errorf("line %d: %s, %s: %v", i+1, got.State, got.Reason, err)
+		}
+	}
+	order, err := os.ReadFile(filepath.Join(dir, "order"))
+	must(t, err)
+	if string(order) != "1\n2\n3\n" {
+		t.Errorf("they ran in the order %q", order)
 	}
 }
 

@@ -109,6 +109,55 @@ func TestNoMoreAtATime(t *testing.T) {
 	}
 }
 
+// TestPriorityAndHoldOfWhatWaits: jobs that wait for the one core of a site begin in the order of the priorities that
+// they were given while they waited, though their owner's broker is killed meanwhile; one that was submitted without
+// any rule and is held begins when it is let go.
+func TestPriorityAndHoldOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	fed := start(t, 3, 1)
+	asked := fed.Sites[0]
+	dir := sharedDir(t)
+	there := &testbed.Where{Only: []string{fed.Sites[1].Name}}
+	first := submit(t, asked, testbed.Spec{
+		Name: "first", Sites: there, Command: []string{"/bin/sh", "-c", `until [ -e "$DIR/go" ]; do sleep 0.05; done`},
+		Env: map[string]string{"DIR": dir},
+	})
+	awaitRunning(t, asked, first.ID, 1)
+	var ids []string
+	for i := range 6 {
+		ids = append(ids, submit(t, asked, testbed.Spec{
+			Name: "next", Sites: there, Env: map[string]string{"DIR": dir, "N": strconv.Itoa(i)},
+			Command: []string{"/bin/sh", "-c", `echo $N >> "$DIR/order"`},
+		}).ID)
+	}
+	// Once all brokers know how.
+	await(t, "a hold", func() error { return asked.SetHold(t.Context(), ids[1], true) })
+	must(t, asked.SetPriority(t.Context(), 5, ids[3], ids[5]))
+	must(t, asked.SetPriority(t.Context(), -5, ids[0]))
+	awaitCounts(t, asked, ids[1], map[string]int{"held": 1})
+	must(t, asked.Kill())
+	must(t, fed.Restart(within(t), asked))
+	must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	ends := func(i int) {
+		got, err := asked.AwaitJob(within(t), ids[i], "succeeded", "failed", "cancelled", "lost")
+		must(t, err)
+		if got.State != "succeeded" {
+			t.Errorf("job %d is %s: %s", i, got.State, got.Reason)
+		}
+	}
+	for _, i := range []int{0, 2, 3, 4, 5} {
+		ends(i)
+	}
+	awaitCounts(t, asked, ids[1], map[string]int{"held": 1})
+	must(t, asked.SetHold(t.Context(), ids[1], false))
+	ends(1)
+	order, err := os.ReadFile(filepath.Join(dir, "order"))
+	must(t, err)
+	if got := strings.Fields(string(order)); strings.Join(got, " ") != "3 5 2 4 0 1" {
+		t.Errorf("they began in the order %v", got)
+	}
+}
+
 // TestStepsTaskByTask: each task of three steps begins when the one at its place of the step before has succeeded; the
 // one whose counterpart fails is cancelled, and so is the one behind it.
 func TestStepsTaskByTask(t *testing.T) {

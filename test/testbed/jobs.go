@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -199,13 +200,35 @@ func (s *Site) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// SetHold begins no more tasks of a gated job, or lets them begin again.
+// SetHold begins no more tasks of a job, or lets them begin again.
 func (s *Site) SetHold(ctx context.Context, id string, hold bool) error {
 	what := "release"
 	if hold {
 		what = "hold"
 	}
 	_, _, err := s.Do(ctx, http.MethodPost, "/v1/jobs/"+id+"/"+what, nil, nil)
+	return err
+}
+
+// SetPriority gives jobs another priority.
+func (s *Site) SetPriority(ctx context.Context, priority int, ids ...string) error {
+	v := url.Values{"priority": {strconv.Itoa(priority)}, "job": ids}
+	data, _, err := s.Do(ctx, http.MethodPost, "/v1/priority?"+v.Encode(), nil, nil)
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Items []struct {
+			Job     string
+			Problem *struct{ Detail string }
+		}
+	}
+	err = json.Unmarshal(data, &out)
+	for _, item := range out.Items {
+		if item.Problem != nil {
+			err = errors.Join(err, fmt.Errorf("priority of %s: %s", item.Job, item.Problem.Detail))
+		}
+	}
 	return err
 }
 

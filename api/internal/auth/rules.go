@@ -44,7 +44,8 @@ func Needed(r *http.Request) access.Role {
 		return access.ReadOnly
 	case strings.HasPrefix(path, "/tokens/"): // own ones, which the page sees to
 		return access.User
-	case path == "/v1/jobs", path == "/v1/cancel", strings.HasPrefix(path, "/v1/jobs/"), strings.HasPrefix(path, "/jobs/"):
+	case path == "/v1/jobs", path == "/v1/cancel", path == "/v1/priority",
+		strings.HasPrefix(path, "/v1/jobs/"), strings.HasPrefix(path, "/jobs/"):
 		return access.User
 	case path == tasksOfTES, strings.HasPrefix(path, tasksOfTES+"/"):
 		return access.User

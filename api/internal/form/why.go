@@ -12,6 +12,7 @@ import (
 func Why(w *node.Why) wire.Why {
 	out := wire.Why{
 		Site: w.Job.Site, State: w.State, Waiting: w.Waiting, Summary: w.Summary, Turn: w.Turn,
+		Priority: w.Priority, Notices: noticesOf(w.Notices),
 		Turns: []wire.WhyTurn{}, Sites: make([]wire.WhySite, 0, len(w.Sites)), Estimate: estimateOf(w),
 	}
 	if w.Job.Num > 0 {

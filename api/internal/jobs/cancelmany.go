@@ -36,26 +36,30 @@ func (j *Jobs) registerCancel() {
 
 // cancelMany answers 200 with what became of each job.
 func (j *Jobs) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	list, err := targets(r, true)
+	list, more, err := j.asked(r, true, func(job *node.Job) bool { return !isEnding(job) })
 	if err != nil {
 		return err
 	}
-	out := wire.Cancelled{Items: []wire.CancelledJob{}}
+	return rest.WriteJSON(w, http.StatusOK, wire.Cancelled{Items: j.cancelTargets(r, list), More: more})
+}
+
+// asked returns the jobs that a request names, or those of its user and labels that pass; more: there are others yet.
+func (j *Jobs) asked(r *http.Request, withTasks bool, pass func(*node.Job) bool) (list []target, more bool, err error) {
+	if list, err = targets(r, withTasks); err != nil {
+		return nil, false, err
+	}
 	q, err := j.selection(r)
 	switch {
 	case err != nil:
-		return err
+		return nil, false, err
 	case q == nil && len(list) == 0:
-		return problem.BadQuery("job", "", "is missing: name jobs, a user or a label")
+		return nil, false, problem.BadQuery("job", "", "is missing: name jobs, a user or a label")
 	case q != nil && len(list) > 0:
-		return problem.BadQuery("job", list[0].text, "given together with user or label: give one of them")
+		return nil, false, problem.BadQuery("job", list[0].text, "given together with user or label: give one of them")
 	case q != nil:
-		if list, out.More, err = j.selected(r.Context(), q); err != nil {
-			return err
-		}
+		return j.selected(r.Context(), q, pass)
 	}
-	out.Items = j.cancelTargets(r, list)
-	return rest.WriteJSON(w, http.StatusOK, out)
+	return list, false, nil
 }
 
 // cancelTargets cancels what the asker may; what is another site's is cancelled at its own broker.
@@ -100,7 +104,7 @@ func (j *Jobs) selection(r *http.Request) (*node.JobQuery, error) {
 			return nil, err
 		}
 		if who := node.AskerOf(r.Context()); !who.Operator && who.User != q.User {
-			return nil, fmt.Errorf("jobs of user %s: %w: users cancel their own, the operator anybody's", q.User, node.ErrNotOwner)
+			return nil, fmt.Errorf("jobs of user %s: %w: users name their own, the operator anybody's", q.User, node.ErrNotOwner)
 		}
 	}
 	var err error
@@ -113,9 +117,10 @@ func (j *Jobs) selection(r *http.Request) (*node.JobQuery, error) {
 	return q, nil
 }
 
-// selected finds this site's open jobs of a selection that are not being ended
-// already; more: not all of them.
-func (j *Jobs) selected(ctx context.Context, which *node.JobQuery) (list []target, more bool, err error) {
+// selected finds this site's open jobs of a selection that pass; more: not all of them.
+func (j *Jobs) selected(
+	ctx context.Context, which *node.JobQuery, pass func(*node.Job) bool,
+) (list []target, more bool, err error) {
 	seen := map[command.JobID]bool{}
 	for _, state := range []string{"running", "queued", "withdrawn", "running"} { // what waited first may run by now
 		q := *which
@@ -126,7 +131,7 @@ func (j *Jobs) selected(ctx context.Context, which *node.JobQuery) (list []targe
 				return nil, false, err
 			}
 			for i := range page.Items {
-				if id := page.Items[i].ID; !seen[id] && !isEnding(&page.Items[i]) {
+				if id := page.Items[i].ID; !seen[id] && pass(&page.Items[i]) {
 					seen[id] = true
 					list = append(list, target{node.CancelTarget{Job: id}, id.String()})
 				}

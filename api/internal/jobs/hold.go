@@ -24,9 +24,10 @@ func (j *Jobs) registerHold() {
 		})
 	}
 	add("hold", "Begin no more tasks of a job",
-		"Of a job that has parallel, retry.backoff, retry.only_on, retry.not_on or after with each; of others 409 no-gates. "+
-			"What runs goes on, but for the attempts of tasks that wait again because their site is suspected: "+
-			"these are stopped. What waits is held until release. Its rules go on ending tasks that are not tried again.", true)
+		"What waits is held until release, wherever it waits, and what fails or is lost is not tried again before. "+
+			"What runs goes on, but for the attempts of tasks that wait again because their site is suspected: these are "+
+			"stopped. A job's rules go on ending tasks that are not tried again. From then on the job's tasks are released "+
+			"by its site's broker, as those of a job with parallel are.", true)
 	add("release", "Let a job's held tasks begin again", "As its rules say. A job that is not held by hand stays as it is.", false)
 }
 

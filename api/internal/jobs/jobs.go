@@ -118,6 +118,7 @@ func (j *Jobs) Register() {
 	j.registerRerun()
 	j.registerCancel()
 	j.registerHold()
+	j.registerPriority()
 	j.registerWait()
 }
 

@@ -63,7 +63,6 @@ var Table = []struct {
 	{node.ErrNothing, http.StatusConflict, "nothing-to-run", "There is nothing to run again", 0},
 	{node.ErrLeaving, http.StatusConflict, "leaving", "The site is leaving", 0},
 	{node.ErrKeyReused, http.StatusUnprocessableEntity, "key-reused", "The idempotency key belongs to another job", 0},
-	{node.ErrUngated, http.StatusConflict, "no-gates", "The job cannot be held", 0},
 	{node.ErrUnfit, http.StatusUnprocessableEntity, "unfit", "No present site could run it", 0},
 	{node.ErrBadParams, http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", 0},
 	{node.ErrUsersFull, http.StatusTooManyRequests, "too-many-users", "Too many users have limits of their own", 0},

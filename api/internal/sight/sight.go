@@ -125,6 +125,22 @@ func (j *Rule) SetHold(ctx context.Context, id command.JobID, hold bool) error {
 	return j.broker.SetHold(ctx, id, hold)
 }
 
+// SetPriority implements source.Submissions: what is not the asker's stays as it is.
+func (j *Rule) SetPriority(ctx context.Context, ids []command.JobID, priority int32) []error {
+	out := make([]error, len(ids))
+	var own []command.JobID
+	var places []int
+	for i, id := range ids {
+		if out[i] = j.Owned(ctx, id); out[i] == nil {
+			own, places = append(own, id), append(places, i)
+		}
+	}
+	for i, err := range j.broker.SetPriority(ctx, own, priority) {
+		out[places[i]] = err
+	}
+	return out
+}
+
 // CancelAll implements source.Submissions: what is not the asker's stays as it is.
 func (j *Rule) CancelAll(ctx context.Context, targets []node.CancelTarget) []error {
 	out := make([]error, len(targets))
@@ -164,7 +180,11 @@ func (j *Rule) Why(ctx context.Context, id command.JobID) (node.Why, error) {
 	if err := j.visible(ctx, id); err != nil {
 		return node.Why{}, err
 	}
-	return j.broker.Why(ctx, id)
+	w, err := j.broker.Why(ctx, id)
+	if j.sees(ctx, id) != node.SeesAll {
+		w.Notices = nil
+	}
+	return w, err
 }
 
 // FindTasks implements source.Tasks.

@@ -64,6 +64,8 @@ type Submissions interface {
 	DryRun(ctx context.Context, req node.Request) (node.Why, error)
 	// Rerun makes the job that tries the selected tasks of another one again.
 	Rerun(ctx context.Context, id command.JobID, q node.TaskQuery) (jobspec.Spec, error)
+	// SetPriority gives jobs of this site another priority: one error or nil per job.
+	SetPriority(ctx context.Context, ids []command.JobID, priority int32) []error
 	// CancelAll cancels jobs, or tasks of them: one error or nil per target.
 	CancelAll(ctx context.Context, targets []node.CancelTarget) []error
 }

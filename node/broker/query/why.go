@@ -54,7 +54,10 @@ func (rd *Reader) federationWhy(ctx context.Context, id command.JobID, fresh nod
 	if !ok {
 		return node.Why{}, false
 	}
-	w = node.Why{Job: id, State: v.State.String(), Waiting: v.Waiting, Calibration: rd.estimates.Calibration()}
+	w = node.Why{
+		Job: id, State: v.State.String(), Waiting: v.Waiting, Priority: v.Priority,
+		Calibration: rd.estimates.Calibration(),
+	}
 	if v.Waiting == 0 {
 		switch w.Summary = "none of its tasks waits: " + w.State; {
 		case v.State == fsm.Withdrawn:
@@ -108,6 +111,17 @@ func (rd *Reader) heldWords(ctx context.Context, id command.JobID, held uint32) 
 	return cmp.Or(words, fmt.Sprintf("tasks held: %d, until the broker of %s releases them", held, id.Site))
 }
 
+// PriorityWords says what priority a job of this site is to have that it has not yet, "" if there is none.
+func (rd *Reader) PriorityWords(ctx context.Context, num uint64) (words string) {
+	soon, cancel := context.WithTimeout(ctx, ownPatience)
+	defer cancel()
+	to := "" // words may not be written to once the time is over
+	if rd.query(soon, func(c *core.Core) { to = c.Priority(num) }) == nil {
+		words = to
+	}
+	return words
+}
+
 // maxPreparing bounds the tasks that are looked at for what is done before they start.
 const maxPreparing = 50
 
@@ -143,7 +157,7 @@ func (rd *Reader) DryRun(ctx context.Context, req node.Request) (node.Why, error
 		return node.Why{}, err
 	}
 	w := node.Why{
-		Job: command.JobID{Site: rd.site}, State: fsm.Queued.String(), Waiting: js.Count,
+		Job: command.JobID{Site: rd.site}, State: fsm.Queued.String(), Waiting: js.Count, Priority: js.Priority,
 		Calibration: rd.estimates.Calibration(),
 	}
 	var v fsm.WhyView

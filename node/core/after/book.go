@@ -55,7 +55,7 @@ const (
 
 // Job is a job that waits for others, or for its inputs, or has waited in vain.
 type Job struct {
-	Spec command.JobSpec // changes once at most: by Brought
+	Spec command.JobSpec // changes in its priority, and once by Brought
 	User string
 	On   []Dep // never changes
 	// Inputs only grow: from InputsAwaited to InputsBrought.

@@ -27,6 +27,12 @@ func (b *Book) emitHeld(j *Job) {
 
 func (b *Book) emitReleased(j *Job) { b.told = append(b.told, b.event(j, fsm.EventJobReleased)) }
 
+func (b *Book) emitPriority(j *Job, was int32) {
+	e := b.event(j, fsm.EventJobPrioritized)
+	e.Reason = fsm.PriorityWords(was, j.Spec.Priority)
+	b.told = append(b.told, e)
+}
+
 // emitEnded tells that all tasks have ended, by ranges of their indices, and the job with them.
 func (b *Book) emitEnded(j *Job) {
 	n := jobspec.NumberingOf(j.Spec.Payload, j.Spec.Count)

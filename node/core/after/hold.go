@@ -168,6 +168,15 @@ func (b *Book) end(j *Job, reason string, fx *turn.Effects) {
 	}
 }
 
+// SetPriority gives a held job another priority, for when it is released.
+func (b *Book) SetPriority(j *Job, priority int32, fx *turn.Effects) {
+	if was := j.Spec.Priority; was != priority {
+		j.Spec.Priority = priority
+		b.write(j, fx)
+		b.emitPriority(j, was)
+	}
+}
+
 // unhold counts a job as held no more, and lets go what it waited for.
 func (b *Book) unhold(j *Job, fx *turn.Effects) {
 	b.held.Remove(j.Spec.Num, 1)

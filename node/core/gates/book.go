@@ -10,7 +10,6 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/turn"
-	"github.com/cloudshare/cloudshare/node/internal/mutate"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
 )
@@ -23,8 +22,13 @@ type Job struct {
 	// unreadable is why its rules are not known, "" = they are. Then nothing of it is released: another version of the
 	// broker may be able to read them.
 	unreadable string
-	// Hold: a user holds it. Invariant: the journal has it.
+	// Hold: a user holds it. Invariant: the journal has it, and the following.
 	Hold bool
+	// cancelled are tasks that were cancelled before the state had the job, in order and disjoint, and cancelWhy why.
+	cancelled []fsm.TaskRun
+	cancelWhy string
+	// gated: it is so by its own rules, or in the state.
+	gated bool
 	// counts of its tasks when it was looked at last.
 	counts fsm.Counts
 	// nextMs is when it is looked at again, in the state's time; 0 = when its counts have changed.
@@ -75,7 +79,7 @@ type Book struct {
 	targets map[uint64]*target
 	// recorded are elements that the journal has; those of no target are removed once all jobs are known.
 	recorded map[uint64]Elements
-	held     map[uint64]bool // by a user, in an earlier run of the broker
+	asked    map[uint64]asked // in an earlier run of the broker
 	// watched are the jobs in any order, next the one to be looked at next.
 	watched []*Job
 	next    int
@@ -97,7 +101,7 @@ type Book struct {
 func NewBook(s Site) Book {
 	return Book{
 		Site: s, jobs: map[uint64]*Job{}, targets: map[uint64]*target{}, recorded: map[uint64]Elements{},
-		held: map[uint64]bool{}, timers: map[*Job]bool{},
+		asked: map[uint64]asked{}, timers: map[*Job]bool{},
 	}
 }
 
@@ -107,20 +111,27 @@ func (b *Book) Find(num uint64) *Job { return b.jobs[num] }
 // Len returns how many gated jobs there are.
 func (b *Book) Len() int { return len(b.jobs) }
 
-// Add takes a gated job, wherever it is on its way. To do it twice changes nothing.
+// Add takes a job, wherever it is on its way, if it is gated or was held by hand. To do it twice changes nothing.
 func (b *Book) Add(js *command.JobSpec) {
-	if !js.Gated || b.jobs[js.Num] != nil {
+	if _, was := b.asked[js.Num]; js.Gated || was {
+		b.add(js)
+	}
+}
+
+func (b *Book) add(js *command.JobSpec) {
+	if b.jobs[js.Num] != nil {
 		return
 	}
 	spec, err := b.Read(js)
+	was := b.asked[js.Num]
 	j := &Job{
 		num: js.Num, count: js.Count, rules: RulesOf(command.JobID{Site: b.Name, Num: js.Num}, &spec),
-		at: len(b.watched), Hold: b.held[js.Num],
+		at: len(b.watched), gated: js.Gated, Hold: was.Hold, cancelled: was.Cancelled, cancelWhy: was.Why,
 	}
 	if err != nil {
 		j.unreadable = err.Error()
 	}
-	delete(b.held, js.Num)
+	delete(b.asked, js.Num)
 	b.jobs[js.Num] = j
 	b.watched = append(b.watched, j)
 	for _, id := range j.rules.Each {
@@ -140,7 +151,7 @@ func (b *Book) Add(js *command.JobSpec) {
 
 // drop forgets a job that has ended.
 func (b *Book) drop(j *Job, fx *turn.Effects) {
-	if j.Hold {
+	if j.Asked() {
 		fx.Writes = append(fx.Writes, record.Tidy(record.BucketGates, record.Number(j.num)))
 	}
 	delete(b.jobs, j.num)
@@ -169,38 +180,8 @@ func (b *Book) mark(j *Job) {
 	}
 }
 
-// SetHold holds a job, or lets it go.
-func (b *Book) SetHold(num uint64, hold bool, fx *turn.Effects) error {
-	j := b.jobs[num]
-	if j == nil {
-		return fmt.Errorf("hold job %s: %w: one can be held by hand that has parallel, retry.backoff, retry.only_on, "+
-			"retry.not_on or after with each; cancel this one instead",
-			command.JobID{Site: b.Name, Num: num}, node.ErrUngated)
-	}
-	if j.Hold == hold {
-		return nil
-	}
-	j.Hold = hold
-	key, kind := record.Number(num), fsm.EventJobReleased
-	if hold {
-		kind = fsm.EventJobHeld
-		if !mutate.On("no-hold-record") {
-			fx.Writes = append(fx.Writes, record.Put(record.BucketGates, key, []byte("hold")))
-		}
-	} else {
-		fx.Writes = append(fx.Writes, record.Remove(record.BucketGates, key))
-	}
-	e := node.Event{
-		Event: fsm.Event{Kind: kind, Job: command.JobID{Site: b.Name, Num: num}, Count: j.count}, At: b.Now.Wall,
-	}
-	if hold {
-		e.Reason = byHand
-	}
-	b.told = append(b.told, e)
-	j.restUntil = 0
-	b.mark(j)
-	return nil
-}
+// Tell has an event of one of this site's jobs told that the state does not tell.
+func (b *Book) Tell(e fsm.Event) { b.told = append(b.told, node.Event{Event: e, At: b.Now.Wall}) }
 
 // byHand is why nothing of a job is released.
 const byHand = "held by hand, until cloudshare release"
@@ -218,14 +199,7 @@ func (b *Book) FlushEvents(fx *turn.Effects) {
 
 // Recover reads what earlier runs of the broker have recorded; the jobs come with Add.
 func (b *Book) Recover(j record.Reader) error {
-	err := j.Each(record.BucketGates, func(k, v []byte) error {
-		if len(k) != 8 || string(v) != "hold" {
-			return fmt.Errorf("gates of job %x: malformed", k)
-		}
-		b.held[record.DecodeNumber(k)] = true
-		return nil
-	})
-	if err != nil {
+	if err := j.Each(record.BucketGates, b.recoverAsked); err != nil {
 		return err
 	}
 	return j.Each(record.BucketElements, func(k, v []byte) error {
@@ -243,13 +217,13 @@ func (b *Book) Recover(j record.Reader) error {
 
 // Recovered forgets what no job needs: all of them have been added.
 func (b *Book) Recovered(fx *turn.Effects) {
-	for num := range b.held {
+	for num := range b.asked {
 		fx.Writes = append(fx.Writes, record.Tidy(record.BucketGates, record.Number(num)))
 	}
 	for num := range b.recorded {
 		fx.Writes = append(fx.Writes, record.Tidy(record.BucketElements, record.Number(num)))
 	}
-	clear(b.held)
+	clear(b.asked)
 	clear(b.recorded)
 	for _, j := range b.watched {
 		b.mark(j)

@@ -246,15 +246,27 @@ func (b *Book) look(j *Job, now int64, s turn.StateReader, fx *turn.Effects) []c
 	case counts[fsm.Held] > 0:
 		d = b.decideOn(j, now, s, fx)
 	}
-	if j.Hold && counts[fsm.Queued] > 0 {
+	if j.Hold && (counts[fsm.Queued] > 0 || !j.isGatedIn(s, id)) {
 		return withHolds(runsOf(&d), holdsOf(j.count, queuedIn(s, id)))
 	}
 	return runsOf(&d)
 }
 
+// isGatedIn reports whether the state has a job as gated: else it is to become so, that nothing of it is tried again.
+func (j *Job) isGatedIn(s turn.StateReader, id command.JobID) bool {
+	if !j.gated {
+		v, _ := s.Gates(id, 0, 1)
+		j.gated = v.Gated
+	}
+	return j.gated
+}
+
 // decideOn decides by the rules of a job what becomes of its held tasks.
 func (b *Book) decideOn(j *Job, now int64, s turn.StateReader, fx *turn.Effects) Decision {
-	v := View{Held: b.heldIn(j, s), Hold: j.Hold, Open: j.count - j.counts[fsm.Held]}
+	v := View{
+		Held: b.heldIn(j, s), Hold: j.Hold, Cancelled: j.cancelled, CancelWhy: j.cancelWhy,
+		Open: j.count - j.counts[fsm.Held],
+	}
 	for state := fsm.TaskSucceeded; state <= fsm.TaskLost; state++ {
 		v.Open -= j.counts[state]
 	}

@@ -81,9 +81,7 @@ func TestLooksAreApart(t *testing.T) {
 	}
 	b.Settle(s, fx)
 	before := s.looks
-	if err := b.SetHold(7, true, fx); err != nil {
-		t.Fatal(err)
-	}
+	b.SetHold(&command.JobSpec{Num: 7}, true, fx)
 	if b.Settle(s, fx); s.looks != before+1 {
 		t.Errorf("%d looks after a hold by hand", s.looks-before)
 	}

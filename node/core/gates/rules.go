@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -62,6 +63,9 @@ type View struct {
 	Each []Elements
 	// Hold: a user holds the job, so that nothing is released.
 	Hold bool
+	// Cancelled are tasks that a user has cancelled, in order, and CancelWhy is why.
+	Cancelled []fsm.TaskRun
+	CancelWhy string
 }
 
 // Span is tasks with consecutive positions whose last attempt was this one; 0 = they have not run.
@@ -192,6 +196,13 @@ func (x *decider) pauses(run *Run) bool {
 
 // elements returns the first tasks of a span that stand alike, as Rules.Each goes.
 func (x *decider) elements(s Span) (part Span, standing Standing, why string) {
+	cancelled, until := among(x.v.Cancelled, s.First)
+	if until-s.First < s.Count {
+		s.Count = until - s.First
+	}
+	if cancelled {
+		return s, Never, x.v.CancelWhy
+	}
 	standing = OK
 	for i := range x.v.Each {
 		st, until := x.v.Each[i].At(s.First)

@@ -27,7 +27,7 @@ func (b *Book) Why(num uint64) string {
 	}
 	say(w.Unreadable, fmt.Sprintf("since this broker cannot read when they may begin (%s): start the version that took "+
 		"the job, or cancel it", j.unreadable))
-	say(w.ByHand, byHand)
+	say(w.ByHand, ByHand)
 	pause := "in the pause after a failure"
 	if left := j.nextMs - b.stateMs - (b.Now.Boot-b.stateBoot)/1e6; w.Backoff > 0 && left > 0 {
 		pause += fmt.Sprintf(", the first for %.1f s more", float64(left)/1000)

@@ -41,8 +41,11 @@ type Book struct {
 	order []uint64 // all of jobs, ascending
 	ended []uint64 // of these the ended ones, oldest first
 	fresh []uint64 // ended since TakeEnded was called last
-	// waiting tasks want another attempt.
+	// waiting tasks want another attempt. Invariant: behind stuck those of a higher priority come first, of the same
+	// one those that have waited longer. Of a job that is held by hand none is there.
 	waiting []waitingTask
+	// byHand are the jobs that have not ended and are held by hand.
+	byHand map[uint64]bool
 	// stuck is how many at the front of waiting are passed over until the machines
 	// change. Invariant: all of them are queued, and no machine could take them.
 	stuck int
@@ -71,7 +74,7 @@ type Site struct {
 func NewBook(s Site) Book {
 	return Book{
 		site: s.Name, now: s.Now, machines: s.Machines, attempts: s.Attempts, usage: s.Usage, tallies: s.Tallies,
-		jobs: map[uint64]*Job{}, unsure: map[uint64]bool{},
+		jobs: map[uint64]*Job{}, unsure: map[uint64]bool{}, byHand: map[uint64]bool{},
 	}
 }
 
@@ -101,7 +104,7 @@ func (b *Book) WaitingBefore(num uint64) int {
 func (b *Book) Resting() string { return b.machines.Resting() }
 
 // MachinesChanged has those tasks looked at again that no machine could take.
-func (b *Book) MachinesChanged() { b.stuck = 0 }
+func (b *Book) MachinesChanged() { b.unstick() }
 
 // taskOf finds the task of a home attempt; nil if the job is forgotten.
 func (b *Book) taskOf(id executor.ID) (uint64, *Task) {

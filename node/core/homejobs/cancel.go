@@ -59,7 +59,7 @@ func (b *Book) cancelTask(num uint64, i uint32, at string, fx *turn.Effects) boo
 
 // finishCancel brings handlers and lists in line after tasks were cancelled.
 func (b *Book) finishCancel(num uint64, fx *turn.Effects) {
-	b.stuck = 0 // what was ended may be among them
+	b.unstick() // what was ended may be among them
 	b.StopCancelled(fx)
 	b.retire(num, fx)
 }

@@ -21,9 +21,31 @@ func (b *Book) Check() error {
 			return fmt.Errorf("home task %v is passed over: %+v", w, job)
 		}
 	}
+	if err := b.checkOrder(); err != nil {
+		return err
+	}
 	for num, job := range b.jobs {
 		if err := job.check(); err != nil {
 			return fmt.Errorf("home job %d: %w", num, err)
+		}
+	}
+	return nil
+}
+
+// checkOrder compares the order of what waits with its jobs' priorities, and what is held with what waits.
+func (b *Book) checkOrder() error {
+	behind := b.waiting[b.stuck:]
+	for i, w := range behind {
+		if i > 0 && b.priorityOf(w.num) > b.priorityOf(behind[i-1].num) {
+			return fmt.Errorf("home task %v waits behind %v of a lower priority", w, behind[i-1])
+		}
+		if b.byHand[w.num] {
+			return fmt.Errorf("home task %v waits, and its job is held by hand", w)
+		}
+	}
+	for num := range b.byHand {
+		if job := b.jobs[num]; job == nil || job.Ended() {
+			return fmt.Errorf("job %d is held by hand, and is not open", num)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func (b *Book) requeue(a *attempts.Attempt, why string, fx *turn.Effects) {
 		return
 	}
 	t.State, t.Reason, t.back = fsm.Queued, why, true
-	b.waiting = append(b.waiting, waitingTask{num, a.ID.Task})
+	b.await(num, a.ID.Task)
 	b.write(num, a.ID.Task, fx)
 	b.handedBack(num)
 }
@@ -72,7 +72,7 @@ func (b *Book) HandleEnded(a *attempts.Attempt, r executor.Result, fx *turn.Effe
 		t.Reason = fsm.OwnersFault(b.site, r.Detail)
 	}
 	if t.State == fsm.Queued {
-		b.waiting = append(b.waiting, waitingTask{num, a.ID.Task})
+		b.await(num, a.ID.Task)
 	} else {
 		t.EndedMs = b.now.Wall.UnixMilli()
 	}
@@ -135,6 +135,7 @@ func (b *Book) retire(num uint64, fx *turn.Effects) {
 		return
 	}
 	delete(b.unsure, num)
+	delete(b.byHand, num)
 	b.ended = append(b.ended, num)
 	b.fresh = append(b.fresh, num)
 	b.emitJobEvent(fsm.EventJobEnded, num)
@@ -162,6 +163,7 @@ func (b *Book) Forget(num uint64, fx *turn.Effects) {
 	fx.Writes = append(fx.Writes, record.Remove(record.BucketHome, record.Number(num)))
 	delete(b.jobs, num)
 	delete(b.unsure, num)
+	delete(b.byHand, num)
 	if i, ok := slices.BinarySearch(b.order, num); ok {
 		copy(b.order[1:i+1], b.order[:i]) // it is near the front
 		b.order = b.order[1:]

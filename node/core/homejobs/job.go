@@ -37,7 +37,7 @@ type Task struct {
 
 // Job is a job that runs at home.
 type Job struct {
-	Spec  command.JobSpec // never changes
+	Spec  command.JobSpec // changes in its priority alone
 	Tasks []Task
 	// queuedMs is since when it may run, in unix milliseconds: a job that waited for others was submitted before.
 	queuedMs int64

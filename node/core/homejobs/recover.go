@@ -101,7 +101,7 @@ func (b *Book) Requeue(fx *turn.Effects) {
 			}
 			t.State = fsm.Queued
 			job.changed(w.task)
-			b.waiting = append(b.waiting, w)
+			b.await(num, w.task)
 		}
 	}
 	for _, num := range slices.Compact(stopped) { // only now: it may drop jobs from the order

@@ -92,7 +92,7 @@ func (b *Book) taken(num uint64) {
 	if job := b.jobs[num]; job != nil && !job.taken {
 		job.taken = true
 		if len(job.refusals) > 0 {
-			b.stuck = 0 // what waits of it can go nowhere any more
+			b.unstick() // what waits of it can go nowhere any more
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (b *Book) toMove(job *Job, s turn.StateReader) bool {
 	}
 	able := b.mayMove(job, s)
 	if !able && refused {
-		b.stuck = 0 // it has failed
+		b.unstick() // it has failed
 	}
 	return able
 }

@@ -66,9 +66,11 @@ func (b *Book) write(num uint64, task uint32, fx *turn.Effects) {
 // Queue takes a job, all tasks of which wait.
 func (b *Book) Queue(js command.JobSpec, fx *turn.Effects) {
 	b.keep(js, fx)
-	for i := range js.Count {
-		b.waiting = append(b.waiting, waitingTask{js.Num, i})
+	tasks := make([]uint32, js.Count)
+	for i := range tasks {
+		tasks[i] = uint32(i)
 	}
+	b.await(js.Num, tasks...)
 }
 
 // Start gives waiting home tasks their next attempt, in order, as long as
@@ -80,6 +82,7 @@ func (b *Book) Start(registered bool, s turn.StateReader, fx *turn.Effects) (loo
 		return 0
 	}
 	kept, waiting := b.waiting[:b.stuck], b.waiting[b.stuck:]
+	passed := b.stuck
 	b.waiting = nil // a start may fail at once and wait again
 	for n, w := range waiting {
 		looks++
@@ -107,8 +110,17 @@ func (b *Book) Start(registered bool, s turn.StateReader, fx *turn.Effects) (loo
 		}
 		kept = append(kept, w)
 		b.stuck++
+		passed++
 	}
-	b.waiting = append(kept, b.waiting...)
+	again := b.waiting
+	b.waiting = kept
+	if b.stuck != passed { // what was passed over is looked at again
+		b.stuck = 0
+		b.sort()
+	}
+	for _, w := range again {
+		b.await(w.num, w.task)
+	}
 	return looks
 }
 

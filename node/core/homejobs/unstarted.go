@@ -33,10 +33,10 @@ func (b *Book) TakeUnstarted(s turn.StateReader, fx *turn.Effects) (jobs []comma
 			kept, stays = append(kept, w), w.num
 		}
 	}
-	if len(kept) < len(b.waiting) {
-		b.stuck = 0 // what was moved may be among them
+	moved := len(kept) < len(b.waiting)
+	if b.waiting = kept; moved {
+		b.unstick() // what was moved may be among them
 	}
-	b.waiting = kept
 	return jobs
 }
 
@@ -50,6 +50,11 @@ func (j *Job) isUntouched() bool {
 func (b *Book) SettledBelow(settled uint64) uint64 {
 	for num := range b.unsure {
 		settled = min(settled, num)
+	}
+	for num := range b.byHand {
+		if num < settled && b.jobs[num].isUntouched() {
+			settled = num
+		}
 	}
 	for _, w := range b.waiting {
 		if w.num < settled && b.jobs[w.num] != nil && b.jobs[w.num].isUntouched() {

@@ -72,6 +72,12 @@ func endedArrays(n, tasks int) memory {
 	return m
 }
 
+// nothingAsked is a Gates of which nobody has asked anything.
+type nothingAsked struct{}
+
+func (nothingAsked) WasHeld(uint64) bool                      { return false }
+func (nothingAsked) Cancelled(uint64) ([]fsm.TaskRun, string) { return nil, "" }
+
 // jobsOf are the jobs of a site that starts on a journal.
 func jobsOf(t *testing.T, m memory) *Jobs {
 	t.Helper()
@@ -93,7 +99,7 @@ func jobsOf(t *testing.T, m memory) *Jobs {
 	if err := p.Recover(m); err != nil {
 		t.Fatal(err)
 	}
-	o := New("a", &out, &h, &p, &held, &l, &rows, func() bool { return true }, nil)
+	o := New("a", &out, &h, &p, &held, &l, &rows, func() bool { return true }, nil, nothingAsked{})
 	return &o
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/after"
+	"github.com/cloudshare/cloudshare/node/core/gates"
 	"github.com/cloudshare/cloudshare/node/core/homejobs"
 	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -40,22 +41,42 @@ func (o *Jobs) Spec(num uint64) (js command.JobSpec, ok bool) {
 func (o *Jobs) Record(num uint64) (r Record, steps int, ok bool) {
 	if h := o.home.Find(num); h != nil {
 		sum, steps := h.Sum()
-		return Record{h.Spec, h.Counts(), 0, sum}, steps, true
+		r = Record{h.Spec, h.Counts(), 0, sum}
+		if o.home.IsHeld(num) {
+			if r.held = r.counts[fsm.Queued]; r.counts.JobState() == fsm.Queued {
+				r.Reason = gates.ByHand
+			}
+		}
+		return r, steps, true
 	}
 	if a := o.after.Find(num); a != nil {
 		r.Spec, r.Reason, r.EndedMs = a.Spec, o.after.WaitsFor(a), a.EndedMs
 		r.counts[a.State()] = a.Spec.Count
 		if a.Held() {
-			r.held = a.Spec.Count
+			o.addAsked(&r)
+			r.held = r.counts[fsm.Queued]
 		}
 		return r, 0, true
 	}
 	if p := o.pubs.Find(num); p != nil {
 		r.Spec, r.Reason = p.Spec, o.pendingReason(p)
 		r.counts[fsm.Queued] = p.Spec.Count
+		o.addAsked(&r)
 		return r, 0, true
 	}
 	return r, 0, false
+}
+
+// addAsked adds to a job that waits what its user has asked of it.
+func (o *Jobs) addAsked(r *Record) {
+	runs, _ := o.gates.Cancelled(r.Spec.Num)
+	for _, run := range runs {
+		r.counts[fsm.Queued] -= run.To - run.From
+		r.counts[fsm.TaskCancelled] += run.To - run.From
+	}
+	if o.gates.WasHeld(r.Spec.Num) {
+		r.Reason += "; " + gates.ByHand
+	}
 }
 
 // View shows the job of a site, as far as by may read it.
@@ -143,15 +164,35 @@ func (o *Jobs) taskView(num uint64) func(position uint32) (fsm.TaskState, func()
 	if h := o.home.Find(num); h != nil {
 		return func(i uint32) (fsm.TaskState, func() node.Task) {
 			t := &h.Tasks[i]
+			if t.State == fsm.Queued && o.home.IsHeld(num) {
+				return fsm.Held, func() node.Task {
+					v := o.homeTask(t)
+					v.State, v.Reason = node.Held, gates.ByHand
+					return v
+				}
+			}
 			return t.State, func() node.Task { return o.homeTask(t) }
 		}
 	}
 	if a := o.after.Find(num); a != nil {
 		return o.heldTask(a)
 	}
-	reason := o.pendingReason(o.pubs.Find(num))
-	return func(uint32) (fsm.TaskState, func() node.Task) {
-		return fsm.Queued, func() node.Task { return node.Task{State: fsm.Queued.String(), Reason: reason, Run: -1} }
+	t := node.Task{State: fsm.Queued.String(), Reason: o.pendingReason(o.pubs.Find(num)), Run: -1}
+	return o.withCancelled(num, fsm.Queued, t)
+}
+
+// withCancelled shows tasks that are all alike but for those that were cancelled.
+func (o *Jobs) withCancelled(
+	num uint64, state fsm.TaskState, t node.Task,
+) func(position uint32) (fsm.TaskState, func() node.Task) {
+	runs, why := o.gates.Cancelled(num)
+	return func(i uint32) (fsm.TaskState, func() node.Task) {
+		if gates.InRuns(runs, i) {
+			return fsm.TaskCancelled, func() node.Task {
+				return node.Task{State: fsm.TaskCancelled.String(), Reason: why, Run: -1}
+			}
+		}
+		return state, func() node.Task { return t }
 	}
 }
 
@@ -161,7 +202,7 @@ func (o *Jobs) heldTask(a *after.Job) func(position uint32) (fsm.TaskState, func
 	if !a.Held() {
 		state, t.State, t.EndedAt = a.State(), a.State().String(), unixMs(a.EndedMs)
 	}
-	return func(uint32) (fsm.TaskState, func() node.Task) { return state, func() node.Task { return t } }
+	return o.withCancelled(a.Spec.Num, state, t)
 }
 
 // Waits reports whether a job as a whole waits for others: it is not in the federation, nor at home.

@@ -6,6 +6,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/gates"
 	"github.com/cloudshare/cloudshare/node/core/usage"
 )
 
@@ -17,7 +18,7 @@ func (o *Jobs) Why(num uint64) (node.Why, bool) {
 	}
 	w := node.Why{
 		Job: command.JobID{Site: o.site, Num: num}, State: r.counts.JobState().String(),
-		Waiting: r.counts[fsm.Queued],
+		Waiting: r.counts[fsm.Queued], Priority: r.Spec.Priority,
 	}
 	switch before := o.home.WaitingBefore(num); {
 	case w.Waiting == 0:
@@ -28,16 +29,18 @@ func (o *Jobs) Why(num uint64) (node.Why, bool) {
 		w.Estimate.Unknown = "nothing waits for its turn"
 		return w, true
 	case o.after.IsHeld(num):
-		w.Summary = o.after.WaitsFor(o.after.Find(num))
+		w.Summary = r.Reason
 		w.Estimate.Unknown = "it begins when what it waits for has ended"
 		if o.after.Find(num).Awaits() {
 			w.Estimate.Unknown = "it begins when its inputs are here"
 		}
 		return w, true
+	case o.home.IsHeld(num):
+		w.Summary = gates.ByHand
 	case o.home.Find(num) == nil && o.pubs.Find(num).Held:
 		w.Summary = o.heldWhy(num)
 	case o.home.Find(num) == nil:
-		w.Summary = o.pendingReason(o.pubs.Find(num))
+		w.Summary = r.Reason
 	case o.home.Refuses(o.home.Find(num)):
 		w.Summary = "its own site does not run it: " + o.home.Find(num).NoPlace()
 	case o.lend.Full() != nil:

@@ -91,8 +91,13 @@ func (b *Book) take(p *publication, i int) *publication {
 	b.countHeld(job, -job.bytes())
 	job.Held = false
 	job.Spec.Nice = b.released(job)
-	p.bytes -= job.bytes()
-	user, one, after := job.User, p.jobs[i:i+1], p.jobs[i+1:]
+	return b.toSend(b.cut(p, i), p.shared)
+}
+
+// cut takes a job out of a held group, and leaves the others where they are.
+func (b *Book) cut(p *publication, i int) []Job {
+	p.bytes -= p.jobs[i].bytes()
+	user, one, after := p.jobs[i].User, p.jobs[i:i+1], p.jobs[i+1:]
 	p.jobs = p.jobs[:i]
 	switch l := b.lines[user]; {
 	case i > 0 && len(after) > 0:
@@ -106,7 +111,40 @@ func (b *Book) take(p *publication, i int) *publication {
 			delete(b.lines, user)
 		}
 	}
-	return b.toSend(one, p.shared)
+	return one
+}
+
+// SetPriority gives a job on its way another priority, which an answer that the state has given already does not know:
+// see MayBePublished. The journal has it as it was. REQUIRES: the job is known.
+func (b *Book) SetPriority(num uint64, priority int32) {
+	j := b.Find(num)
+	p := b.byJob[num]
+	if p == nil || !j.Held || j.Spec.Priority == priority {
+		j.Spec.Priority = priority
+		return
+	}
+	one := b.cut(p, p.index(num))
+	one[0].Spec.Priority = priority
+	q := &publication{jobs: one, since: p.since, shared: p.shared, bytes: one[0].bytes()}
+	b.byJob[num] = q
+	b.hold(q)
+}
+
+// IsUnderWay reports whether a job was sent, and what became of that is not known. REQUIRES: the job is known.
+func (b *Book) IsUnderWay(num uint64) bool {
+	p := b.byJob[num]
+	return p != nil && p.sent
+}
+
+// MayBePublished reports whether the state has, or may get, a job as it was before: it was sent, or an earlier run of
+// the broker may have sent it, which is known of what is held. REQUIRES: the job is known.
+func (b *Book) MayBePublished(num uint64) bool {
+	p := b.byJob[num]
+	if p == nil {
+		return false
+	}
+	j := &p.jobs[p.index(num)]
+	return p.sent || j.Recovered && !j.Held
 }
 
 // split makes a group of a held group's last jobs.

@@ -27,15 +27,7 @@ select among these. What has ended already, or is not known, is said and stops n
   cloudshare cancel --label sweep=17
   cloudshare cancel --mine
   cloudshare cancel --user alice`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("user") && which.user == "" { // with labels it would mean whoever's
-				return fmt.Errorf("--user: is empty")
-			}
-			if (len(args) > 0) == which.given() || which.mine && which.user != "" {
-				return fmt.Errorf("name jobs, or --label, --mine or --user: one of them")
-			}
-			return nil
-		},
+		Args: which.check,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && !strings.Contains(args[0], "/") {
 				return cancelJob(cmd.Context(), a, args[0])
@@ -43,9 +35,7 @@ select among these. What has ended already, or is not known, is said and stops n
 			return cancelJobs(cmd.Context(), a, args, which)
 		},
 	}
-	cmd.Flags().BoolVar(&which.mine, "mine", false, "cancel all your open jobs")
-	cmd.Flags().StringVar(&which.user, "user", "", "cancel all open jobs of this `USER` of the broker's site")
-	cmd.Flags().StringArrayVar(&which.labels, "label", nil, "cancel the open jobs with this `KEY=VALUE` (may be repeated)")
+	which.addFlags(cmd, "cancel")
 	return cmd
 }
 

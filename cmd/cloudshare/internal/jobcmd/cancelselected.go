@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
@@ -16,6 +18,24 @@ type selection struct {
 	user   string
 	mine   bool // the user's who asks
 	labels []string
+}
+
+// addFlags adds the flags by which jobs are selected, for what is done to them.
+func (s *selection) addFlags(cmd *cobra.Command, verb string) {
+	cmd.Flags().BoolVar(&s.mine, "mine", false, verb+" all your open jobs")
+	cmd.Flags().StringVar(&s.user, "user", "", verb+" all open jobs of this `USER` of the broker's site")
+	cmd.Flags().StringArrayVar(&s.labels, "label", nil, verb+" the open jobs with this `KEY=VALUE` (may be repeated)")
+}
+
+// check refuses arguments that name no jobs, or in two ways.
+func (s *selection) check(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("user") && s.user == "" { // with labels it would mean whoever's
+		return fmt.Errorf("--user: is empty")
+	}
+	if (len(args) > 0) == s.given() || s.mine && s.user != "" {
+		return fmt.Errorf("name jobs, or --label, --mine or --user: one of them")
+	}
+	return nil
 }
 
 // given reports whether jobs are selected at all.
@@ -49,22 +69,26 @@ func (s *selection) cancel(ctx context.Context, c *client.Client, out *wire.Canc
 		return err
 	}
 	told := map[string]bool{}
-	for vain := 0; vain < maxVain; {
+	return s.repeat(ctx, func() (news, more bool, err error) {
 		part, err := c.CancelSelected(ctx, s.user, s.labels)
-		if err != nil {
-			return err
-		}
-		before := len(out.Items)
 		for _, item := range part.Items {
 			if !told[item.Job] {
-				told[item.Job] = true
+				news, told[item.Job] = true, true
 				out.Items = append(out.Items, item)
 			}
 		}
+		return news, part.More, err
+	})
+}
+
+// repeat asks until there are no others: each time for up to 1000 jobs, among which may be news.
+func (s *selection) repeat(ctx context.Context, ask func() (news, more bool, err error)) error {
+	for vain := 0; vain < maxVain; {
+		news, more, err := ask()
 		switch {
-		case !part.More:
-			return nil
-		case len(out.Items) > before:
+		case err != nil || !more:
+			return err
+		case news:
 			continue
 		}
 		vain++

@@ -13,7 +13,7 @@ import (
 func Commands(a *cli.App) []*cobra.Command {
 	commands := []*cobra.Command{
 		submitCommand(a), runCommand(a), logsCommand(a), cancelCommand(a), waitCommand(a),
-		rerunCommand(a), fetchCommand(a), holdCommand(a), releaseCommand(a),
+		rerunCommand(a), fetchCommand(a), holdCommand(a), releaseCommand(a), setCommand(a),
 	}
 	shows := []*cobra.Command{jobsCommand(a), jobCommand(a), tasksCommand(a), whyCommand(a), usageCommand(a)}
 	for _, show := range shows {

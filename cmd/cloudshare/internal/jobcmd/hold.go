@@ -14,8 +14,9 @@ func holdCommand(a *cli.App) *cobra.Command {
 		Use: "hold ID", Short: "Begin no more tasks of a job", Args: cobra.ExactArgs(1),
 		Long: `Begin no more tasks of a job until cloudshare release. What runs goes on, but
 for attempts of tasks that wait again because their site is suspected: these are
-stopped. It works for jobs whose tasks are released one by one: with --parallel,
---retry-backoff, --retry-on, --no-retry-on or --after ID:each.`,
+stopped. It works for every job that has not ended, wherever it waits: in the
+federation's queue, at home, for other jobs, or for your turn. What fails meanwhile
+is not tried again before release. Then it has its place of before among your jobs.`,
 		Example: `  cloudshare hold site-1.42`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return setHold(cmd.Context(), a, args[0], true) },
 	}

@@ -65,7 +65,13 @@ func showWhy(a *cli.App, y wire.Why) error {
 		}
 		cli.Row(w, "state", y.State)
 		cli.Row(w, "tasks waiting", y.Waiting)
+		if y.Priority != 0 {
+			cli.Row(w, "priority", y.Priority)
+		}
 		cli.Row(w, "in short", y.Summary)
+		for i := range y.Notices {
+			cli.Row(w, "not told of its end", noticeWords(&y.Notices[i]))
+		}
 		if y.Ahead == nil {
 			return
 		}

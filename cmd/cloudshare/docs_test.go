@@ -125,6 +125,7 @@ func (w written) check(root *cobra.Command) error {
 			if err := f.Value.Set(value); err != nil {
 				return fmt.Errorf("%s %s: %w", word, value, err)
 			}
+			f.Changed = true
 		}
 	}
 	if w.inline || strings.Contains(strings.Join(args, " "), "…") {

@@ -287,7 +287,7 @@ func (o *gateOracle) releases(
 	by string, c *command.Release, was map[shownKey]shownTask, want map[shownKey]command.GateAction,
 ) {
 	for _, g := range c.Jobs {
-		any := o.m.w.s.version >= command.HoldVersion && g.Holds() // the job need not be gated
+		ungated := o.m.w.s.version >= command.HoldVersion && g.Holds() // the job need not be gated
 		for _, v := range g.Runs {
 			from := Held
 			if v.Do == command.GateHold {
@@ -299,7 +299,7 @@ func (o *gateOracle) releases(
 				for i := v.From; i < v.To; i++ {
 					k := shownKey{command.JobID{Site: by, Num: g.Num}, i}
 					t, ok := was[k]
-					if !ok || !(t.spec.Gated || any) || t.State != from || (t.Attempt > 0) != ran {
+					if !ok || !(t.spec.Gated || ungated) || t.State != from || (t.Attempt > 0) != ran {
 						continue
 					}
 					if !ran && v.Attempt != 0 && v.Attempt != command.AnyAttempt || ran && v.Attempt == 0 {

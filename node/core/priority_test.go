@@ -118,7 +118,7 @@ func TestPriorityOutlivesTheBroker(t *testing.T) {
 	waits := a.add(sleepJob).ID
 	i := a.submit(sleepJob, "") // on its way
 	errs := a.askPriority(4, waits, a.answers[i].ID)
-	if errs[0] != errUnanswered {
+	if !errors.Is(errs[0], errUnanswered) {
 		t.Fatalf("answered with nothing ordered: %v", errs)
 	}
 	for range 2 {

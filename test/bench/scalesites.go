@@ -65,7 +65,7 @@ func allowInotify() (before string, err error) {
 		return "", fmt.Errorf("read how many instances of inotify there may be: %w", err)
 	}
 	before = strings.TrimSpace(string(b))
-	if n, err := strconv.Atoi(before); err == nil && n >= 1024 {
+	if n, bad := strconv.Atoi(before); bad == nil && n >= 1024 {
 		return before, nil
 	}
 	if err = os.WriteFile(inotifyMost, []byte("1024"), 0); err != nil {

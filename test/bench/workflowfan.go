@@ -90,7 +90,7 @@ func (f *fan) run(ctx context.Context, submit func(context.Context, string) (lai
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := f.home.Cancel(ctx, first.ID); err != nil {
+	if err = f.home.Cancel(ctx, first.ID); err != nil {
 		return 0, 0, err
 	}
 	over := time.NewTimer(within)

@@ -69,7 +69,7 @@ func measureHeld(ctx context.Context, env environment, t *table) (err error) {
 		if err != nil {
 			return fmt.Errorf("hold %s: %w", kind.name, err)
 		}
-		if err := awaitHeld(ctx, s, h.last); err != nil {
+		if err = awaitHeld(ctx, s, h.last); err != nil {
 			return err
 		}
 		got, err := lookAtBroker(ctx, s)
@@ -137,14 +137,14 @@ func (b *brokerState) restart(ctx context.Context, fed *testbed.Federation, s *t
 
 // restart kills a broker, and returns how long after its start it is ready, and what it has used of the cores by then.
 func restart(ctx context.Context, fed *testbed.Federation, s *testbed.Site) (took, used time.Duration, err error) {
-	if err := s.Kill(); err != nil {
+	if err = s.Kill(); err != nil {
 		return 0, 0, err
 	}
 	started := make(chan error, 1)
 	began := time.Now()
 	go func() { started <- fed.Restart(ctx, s) }()
 	for s.Ready(ctx) != nil {
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err = pause(ctx, 5*time.Millisecond); err != nil {
 			return 0, 0, errors.Join(fmt.Errorf("await %s: %w", s.Name, err), <-started)
 		}
 	}

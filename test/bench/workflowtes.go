@@ -118,11 +118,11 @@ func (c *creating) turn(ctx context.Context, fed *testbed.Federation, clients in
 	}
 	began := time.Now()
 	rate, err := countInWindow(ctx, clients, d, func(n int) (int, error) {
-		answer, err := lanes[n].post()
-		if err == nil && !bytes.Contains(answer, c.done) {
-			err = fmt.Errorf("answered %.300s", answer)
+		answer, failed := lanes[n].post()
+		if failed == nil && !bytes.Contains(answer, c.done) {
+			failed = fmt.Errorf("answered %.300s", answer)
 		}
-		return 1, err
+		return 1, failed
 	})
 	if err != nil {
 		return err

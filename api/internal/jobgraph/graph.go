@@ -16,11 +16,18 @@ type Bounds struct {
 	Fan   int // how many steps are gone from one node to each side
 }
 
-// Bounds of every graph, and those of one that asks for none.
+// Bounds of every graph.
 const (
-	MaxDepth, DefaultDepth = 100, 8
-	MaxNodes, DefaultNodes = 200, 50
-	MaxFan, DefaultFan     = 100, 20
+	MaxDepth = 100
+	MaxNodes = 200
+	MaxFan   = 100
+)
+
+// Bounds of a graph that asks for none.
+const (
+	DefaultDepth = 8
+	DefaultNodes = 50
+	DefaultFan   = 20
 )
 
 // Side is where a node stands to the job that the graph is about.

@@ -13,13 +13,13 @@ import (
 // Errors: ErrLocked, ErrNoData, ErrIdentity.
 func SavedPeers(o Offline) (list []relay.Peer, err error) {
 	err = o.visit("read the members", func(s *survivor) error {
-		c, err := s.newestConfiguration()
+		c, failed := s.newestConfiguration()
 		for _, m := range c.Servers {
 			if string(m.ID) != s.member.Site {
 				list = append(list, relay.Peer{Site: string(m.ID), Addr: transport.HostPort(m.Address)})
 			}
 		}
-		return err
+		return failed
 	})
 	return list, err
 }

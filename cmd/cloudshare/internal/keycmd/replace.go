@@ -34,7 +34,8 @@ func (k *keys) rotate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if over, err := k.goOn(); over || err != nil {
+	over, err := k.goOn()
+	if over || err != nil {
 		return err
 	}
 	f, err := k.ask(ctx)
@@ -70,7 +71,8 @@ func (k *keys) recover(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if over, err := k.goOn(); over || err != nil {
+	over, err := k.goOn()
+	if over || err != nil {
 		return err
 	}
 	f, err := k.ask(ctx)
@@ -106,7 +108,8 @@ func (k *keys) goOn() (over bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if replaced, err := credentials.Replaced(k.dir, state.Site); err != nil || !replaced {
+	replaced, err := credentials.Replaced(k.dir, state.Site)
+	if err != nil || !replaced {
 		return err != nil, err
 	}
 	next, err := k.next()

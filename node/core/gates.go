@@ -155,11 +155,20 @@ func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 		err = fmt.Errorf("job %s: %w: to hold a job without parallel, retry.backoff, retry.only_on, retry.not_on or after "+
 			"with each needs all of the federation's brokers to know it, which is version %d, and it is at %d: upgrade the others",
 			id, node.ErrNotReady, command.HoldVersion, s.Version())
+	case ev.Hold && isScattered(id, s):
+		err = fmt.Errorf("job %s: %w: of its tasks that wait more than %d stretches were cancelled, so it cannot be held: "+
+			"cancel the whole job instead, or let it run", id, node.ErrScattered, command.MaxGateHoles)
 	default:
 		c.gates.SetHold(&js, ev.Hold, fx)
 		c.applyAsked(ev.Num)
 	}
 	fx.Replies = append(fx.Replies, func() { ev.Reply(err) })
+}
+
+// isScattered reports whether the state would not hold a job.
+func isScattered(id command.JobID, s StateReader) bool {
+	v, _ := s.Gates(id, 0, 1)
+	return v.Scattered
 }
 
 // applyAsked brings a job that this site still has in line with what its user has asked: at home nothing of it begins

@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -161,6 +163,29 @@ func TestHoldAtHome(t *testing.T) {
 	}
 	if a.core.gates.Len() != 0 || len(a.running) != 0 {
 		t.Errorf("%d are known", a.core.gates.Len())
+	}
+}
+
+// TestScatteredJobsAreNotHeld: a job that the state would not hold is refused at once, and nothing is recorded.
+func TestScatteredJobsAreNotHeld(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.add(sleepJob)
+	const holes = command.MaxGateHoles + 1
+	id := a.add(fmt.Sprintf(`{"command":["true"],"count":%d}`, 2*holes+1)).ID
+	var odd []string
+	for i := range holes {
+		odd = append(odd, strconv.Itoa(2*i+1))
+	}
+	for part := range slices.Chunk(odd, 500) {
+		_ = a.cancelSome(id, strings.Join(part, ",")) // answered when it is ordered
+		r.settle()
+	}
+	if n := r.job(id.String()).Counts[fsm.TaskCancelled]; n != holes {
+		t.Fatalf("%d are cancelled", n)
+	}
+	if err := a.setHold(id, true); !errors.Is(err, node.ErrScattered) || a.core.gates.Find(id.Num) != nil {
+		t.Error(err)
 	}
 }
 

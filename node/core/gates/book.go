@@ -183,9 +183,6 @@ func (b *Book) mark(j *Job) {
 // Tell has an event of one of this site's jobs told that the state does not tell.
 func (b *Book) Tell(e fsm.Event) { b.told = append(b.told, node.Event{Event: e, At: b.Now.Wall}) }
 
-// byHand is why nothing of a job is released.
-const byHand = "held by hand, until cloudshare release"
-
 // SetEmit has events of held jobs given to those who read, once they are durable.
 func (b *Book) SetEmit(tell func([]node.Event)) { b.emit = tell }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -191,6 +192,49 @@ func TestPriorityAtHome(t *testing.T) {
 		a.finish(a.only(), 0)
 		if got := a.only().Job; got != fmt.Sprintf("a.%d", want) {
 			t.Fatalf("%s runs, want a.%d", got, want)
+		}
+	}
+}
+
+// TestPrioritiesWhileHomeJobsMove: once there is a quorum, what has not begun at home is published, also beside a job
+// that nobody can run, whose tasks are looked at again. It was sorted among the others while these were moved, which
+// lost one of them.
+func TestPrioritiesWhileHomeJobsMove(t *testing.T) {
+	r := pickyRig(t, 2)
+	a := r.sites[0]
+	a.refuse = nil
+	held, lost := a.reopen()
+	a.submit(`{"command":["sleep","1"],"retry":{"max_attempts":2}}`, "")
+	a.refuse = errForbidden
+	a.submit(`{"image":"evil","sites":{"only":["a"]},"priority":-5}`, "")
+	a.refuse = nil
+	a.submit(sleepJob, "")
+	a.submit(`{"command":["sleep","1"],"priority":9}`, "")
+	a.submit(`{"command":["sleep","1"],"priority":8}`, "")
+	for id := range a.running {
+		if id.Job == "a.1" {
+			held, lost = nil, nil
+			a.finish(id, 1)
+		}
+	}
+	if got := a.core.home.Waiting(); got != 3 {
+		t.Fatalf("%d wait at home", got)
+	}
+	a.register(held, lost)
+	a.lease(time.Hour)
+	r.settle()
+	for len(a.running) > 0 {
+		for id := range a.running {
+			a.finish(id, 0)
+			break
+		}
+		a.ticks(1)
+		r.settle()
+	}
+	for num := range uint64(5) {
+		id := command.JobID{Site: "a", Num: num + 1}
+		if state, why := a.sees(id); (state == "succeeded") == (num == 1) {
+			t.Errorf("job %s is %s: %s", id, state, why)
 		}
 	}
 }

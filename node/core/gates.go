@@ -216,12 +216,12 @@ func (c *Core) cancelAsked(js *command.JobSpec, ev CancelEvent, s StateReader, f
 	if err != nil {
 		return 0, err
 	}
-	ended, left := c.gates.CancelTasks(js, positions, fsm.CancelledAt(cmp.Or(ev.At, c.site)), fx)
+	ended, left, err := c.gates.CancelTasks(js, positions, fsm.CancelledAt(cmp.Or(ev.At, c.site)), fx)
 	c.applyAsked(js.Num)
-	if ended == 0 {
-		return left, node.ErrEnded
+	if err == nil && ended == 0 {
+		err = node.ErrEnded
 	}
-	return left, nil
+	return left, err
 }
 
 // Dependencies returns what a job waits for, as a whole or task by task, and the first most of those that wait for it.

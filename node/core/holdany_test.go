@@ -166,6 +166,36 @@ func TestHoldAtHome(t *testing.T) {
 	}
 }
 
+// TestCancelOfScatteredTasks: what is remembered of tasks that were cancelled one by one before the federation has their
+// job is bounded; stretches that touch are one, and the rest of the job can be cancelled still.
+func TestCancelOfScatteredTasks(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.add(sleepJob)
+	id := a.add(`{"command":["true"],"count":50000,"after":[{"job":"a.1","when":"ok"}]}`).ID
+	cancel := func(from, step int) error {
+		var list []string
+		for i := range 1000 {
+			list = append(list, strconv.Itoa(from+step*i))
+		}
+		return a.cancelSome(id, strings.Join(list, ","))
+	}
+	for part := range 10 {
+		if err := cancel(2000*part+1, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cancel(20_001, 2); !errors.Is(err, node.ErrFull) {
+		t.Errorf("%v", err)
+	}
+	if err := cancel(2, 2); err != nil { // between others
+		t.Error(err)
+	}
+	if v, _ := a.core.Own().Job(id.Num); v.Counts["cancelled"] != 11_000 {
+		t.Errorf("shown: %v", v.Counts)
+	}
+}
+
 // TestScatteredJobsAreNotHeld: a job that the state would not hold is refused at once, and nothing is recorded.
 func TestScatteredJobsAreNotHeld(t *testing.T) {
 	r := gatedRig(t, command.DefaultParams(), 1)

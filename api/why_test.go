@@ -23,7 +23,7 @@ func (f *fakeBroker) Why(_ context.Context, id command.JobID) (node.Why, error) 
 		return node.Why{}, err
 	}
 	w := fakeWhy(job.Spec)
-	w.Job, w.View.Job = id, id
+	w.Job, w.View.Job, w.Notices = id, id, job.Notices
 	return w, nil
 }
 
@@ -61,7 +61,7 @@ func TestWhy(t *testing.T) {
 	s := newServer(newFake("site-1"))
 	ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
 	res := ask(s, "GET", "/v1/jobs/site-1.1/why", "", "")
-	const want = `{"id":"site-1.1","site":"site-1","state":"queued","waiting":1,"summary":"4 tasks go first","turn":"site-2 goes first",` +
+	const want = `{"id":"site-1.1","site":"site-1","state":"queued","waiting":1,"summary":"4 tasks go first","priority":0,"turn":"site-2 goes first",` +
 		`"ahead":{"place":5,"own":1,"others":3,"cpu":4.5,"sites":1,"exact":true},` +
 		`"turns":[{"site":"site-2","place":1,"waiting":3,"oldest_ms":0,"contribution":"","utility":"","priority":"9","starts_ago":0,"tied":false},` +
 		`{"site":"site-1","place":2,"waiting":2,"oldest_ms":0,"contribution":"","utility":"","priority":"-9","usage":"7","share":1.5,"tied":false}],` +

@@ -485,6 +485,34 @@ func TestHoldMakesAJobGated(t *testing.T) {
 	w.check()
 }
 
+// TestNobodyHoldsAnothersJobs: a Release and a Prioritize of another site than the owner's touch none of its jobs, gated
+// or not: they name the numbers of their own.
+func TestNobodyHoldsAnothersJobs(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("a", &command.Raise{Version: command.HoldVersion})
+	gated := w.job("a", 3)
+	gated.Gated = true
+	w.submit("a", w.job("a", 3), gated)
+	before := make([]JobView, 3)
+	for num := uint64(1); num <= 2; num++ {
+		before[num], _ = w.s.Job(command.JobID{Site: "a", Num: num})
+	}
+	for num := uint64(1); num <= 2; num++ {
+		for do := command.GateRelease; do <= command.GateCancel; do++ {
+			run := command.GateRun{To: 3, Attempt: command.AnyAttempt, Do: do}
+			if r := w.must("b", releasing(num, run)); !slices.Equal(r.Jobs, []command.Code{command.UnknownJob}) {
+				t.Errorf("job %d, action %d: %v", num, do, r.Jobs)
+			}
+		}
+		w.must("b", &command.Prioritize{Jobs: []command.Priority{{Num: num, Priority: 9}}})
+		after, _ := w.s.Job(command.JobID{Site: "a", Num: num})
+		if after.Counts != before[num].Counts || after.Spec.Priority != 0 || after.Spec.Gated != before[num].Spec.Gated {
+			t.Errorf("job %d: %+v, before %+v", num, after, before[num])
+		}
+	}
+	w.check()
+}
+
 // TestHolesOfAJobAreBounded: a Release makes jobs gated of which few tasks were cancelled before their turn, together
 // at most MaxGateHoles; the others it passes over, whatever they have become, and a later one takes them.
 func TestHolesOfAJobAreBounded(t *testing.T) {

@@ -166,6 +166,33 @@ func TestHoldAtHome(t *testing.T) {
 	}
 }
 
+// TestHeldJobsGainNoTurn: a user who holds whatever is published, so that more is, and lets all of it go at once, keeps
+// no other user from beginning: what is let go stands behind who has used less.
+func TestHeldJobsGainNoTurn(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.floodOf("alice", 6, 3)
+	var held []command.JobID
+	for num := range uint64(6) {
+		id := command.JobID{Site: "a", Num: num + 1}
+		if v, _ := r.state.Job(id); v.Counts[fsm.Queued] != 2 {
+			t.Fatalf("job %s: %v", id, v.Counts)
+		}
+		a.mustHold(id, true)
+		held = append(held, id)
+		if num < 5 {
+			a.finishOne()
+		}
+	}
+	bobs := a.submitOne("bob", sleepJob).ID
+	for _, id := range held {
+		a.mustHold(id, false)
+	}
+	if n := a.until(bobs, 12); n > 1 { // what runs goes on
+		t.Errorf("%d of alice's tasks begin before bob's", n)
+	}
+}
+
 // TestCancelOfScatteredTasks: what is remembered of tasks that were cancelled one by one before the federation has their
 // job is bounded; stretches that touch are one, and the rest of the job can be cancelled still.
 func TestCancelOfScatteredTasks(t *testing.T) {

@@ -485,8 +485,8 @@ func TestHoldMakesAJobGated(t *testing.T) {
 	w.check()
 }
 
-// TestNobodyHoldsAnothersJobs: a Release and a Prioritize of another site than the owner's touch none of its jobs, gated
-// or not: they name the numbers of their own.
+// TestNobodyHoldsAnothersJobs: a Release and a Prioritize of another site than the owner's touch none of its jobs,
+// gated or not: they name the numbers of their own.
 func TestNobodyHoldsAnothersJobs(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("a", &command.Raise{Version: command.HoldVersion})
@@ -506,15 +506,16 @@ func TestNobodyHoldsAnothersJobs(t *testing.T) {
 		}
 		w.must("b", &command.Prioritize{Jobs: []command.Priority{{Num: num, Priority: 9}}})
 		after, _ := w.s.Job(command.JobID{Site: "a", Num: num})
-		if after.Counts != before[num].Counts || after.Spec.Priority != 0 || after.Spec.Gated != before[num].Spec.Gated {
-			t.Errorf("job %d: %+v, before %+v", num, after, before[num])
+		was := before[num]
+		if after.Counts != was.Counts || after.Spec.Priority != 0 || after.Spec.Gated != was.Spec.Gated {
+			t.Errorf("job %d: %+v, before %+v", num, after, was)
 		}
 	}
 	w.check()
 }
 
-// TestHolesOfAJobAreBounded: a Release makes jobs gated of which few tasks were cancelled before their turn, together
-// at most MaxGateHoles; the others it passes over, whatever they have become, and a later one takes them.
+// TestHolesOfAJobAreBounded: a Release makes jobs gated of which few tasks were cancelled before their turn, together at
+// most MaxGateHoles; the others it passes over, whatever they have become, and a later one takes them.
 func TestHolesOfAJobAreBounded(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.must("a", &command.Raise{Version: command.HoldVersion})

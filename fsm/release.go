@@ -38,7 +38,8 @@ func (s *lifecycle) moveGates(x *site, g *command.JobGates, holes *int) command.
 		return command.UnknownJob
 	case s.jobs.Get(seq).over():
 		return command.AlreadyEnded
-	case !s.jobs.Get(seq).gated && (s.version < command.HoldVersion || !g.Holds() || !s.mayGate(s.jobs.Get(seq), holes)):
+	case !s.jobs.Get(seq).gated &&
+		(s.version < command.HoldVersion || !g.Holds() || !s.mayGate(s.jobs.Get(seq), holes)):
 		return command.NotHeld
 	}
 	j := s.mutJob(seq)

@@ -193,8 +193,8 @@ func TestHeldJobsGainNoTurn(t *testing.T) {
 	}
 }
 
-// TestCancelOfScatteredTasks: what is remembered of tasks that were cancelled one by one before the federation has their
-// job is bounded; stretches that touch are one, and the rest of the job can be cancelled still.
+// TestCancelOfScatteredTasks: what is remembered of tasks that were cancelled one by one before the federation has
+// their job is bounded; stretches that touch are one, and the rest of the job can be cancelled still.
 func TestCancelOfScatteredTasks(t *testing.T) {
 	r := gatedRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]

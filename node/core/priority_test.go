@@ -176,8 +176,8 @@ func TestPriorityBeforeItsTurn(t *testing.T) {
 	a.until(command.JobID{Site: "a", Num: 19}, 3)
 }
 
-// TestPrioritiesLeaveWithTheirJobs: while other sites do not know the command, what was published with the priority that
-// was wanted, or has ended, is not remembered. It was, until all brokers were upgraded.
+// TestPrioritiesLeaveWithTheirJobs: while other sites do not know the command, what was published with the priority
+// that was wanted, or has ended, is not remembered. It was, until all brokers were upgraded.
 func TestPrioritiesLeaveWithTheirJobs(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,7 +154,8 @@ func (a *auditing) append(e audit.Entry, durable bool) {
 	}
 }
 
-// targetsOf returns the jobs and names in a request's path and query, and the job that it became.
+// targetsOf returns the jobs and names in a request's path and query, or by what it selects jobs, and the job that it
+// became.
 func targetsOf(r *http.Request, answered http.Header) []string {
 	path := strings.TrimPrefix(r.URL.Path, "/v1")
 	if task, of := strings.CutPrefix(path, tes.Root); of {
@@ -162,7 +164,8 @@ func targetsOf(r *http.Request, answered http.Header) []string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	out := parts[1:min(len(parts), 2)]
 	if r.URL.RawQuery != "" {
-		out = append(out, r.URL.Query()["job"]...)
+		named := r.URL.Query()
+		out = append(out, slices.Concat(named["job"], named["user"], named["label"])...)
 	}
 	if at, _, _ := strings.Cut(answered.Get("Location"), "?"); at != "" {
 		out = append(out, at[strings.LastIndexByte(at, '/')+1:])

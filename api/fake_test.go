@@ -275,7 +275,9 @@ func (f *fakeBroker) SetPriority(_ context.Context, ids []command.JobID, priorit
 		case job.State == "cancelled":
 			out[i] = fmt.Errorf("change the priority of job %s: %w", id, node.ErrEnded)
 		default:
-			job.Spec.Priority = priority
+			f.mu.Lock()
+			f.jobs[id.Num-1].Spec.Priority = priority
+			f.mu.Unlock()
 		}
 	}
 	return out

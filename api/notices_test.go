@@ -22,9 +22,9 @@ func TestNoticesAreTheUsers(t *testing.T) {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	for who, sees := range map[string]bool{"bob": true, "operator": true, "alice": false} {
-		for _, path := range []string{"/v1/jobs/" + job.ID, "/jobs/" + job.ID, "/v1/jobs"} {
+		for _, path := range []string{"/v1/jobs/" + job.ID, "/jobs/" + job.ID, "/v1/jobs/" + job.ID + "/why", "/v1/jobs"} {
 			text := u.as(who, "GET", path, "").Body.String()
-			found, must := strings.Contains(text, url), sees && strings.HasSuffix(path, job.ID)
+			found, must := strings.Contains(text, url), sees && strings.Contains(path, job.ID)
 			if found && !sees || must && !found {
 				t.Errorf("%s asks for %s: %t", who, path, found)
 			}
@@ -35,6 +35,9 @@ func TestNoticesAreTheUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	far := node.WithAsker(t.Context(), node.Asker{Site: "site-9"})
+	if got, err := sight.New(u.fake).Why(far, id); err != nil || got.Notices != nil {
+		t.Errorf("another site's broker is told why: %+v, %v", got.Notices, err)
+	}
 	if got, err := sight.New(u.fake).Job(far, id); err != nil || !got.Outline || got.Notices != nil {
 		t.Errorf("another site's broker sees %+v, %v", got, err)
 	}

@@ -23,7 +23,7 @@ func (f *fakeBroker) Why(_ context.Context, id command.JobID) (node.Why, error) 
 		return node.Why{}, err
 	}
 	w := fakeWhy(job.Spec)
-	w.Job, w.View.Job = id, id
+	w.Job, w.View.Job, w.Notices = id, id, job.Notices
 	return w, nil
 }
 

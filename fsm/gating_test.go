@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -482,6 +483,72 @@ func TestHoldMakesAJobGated(t *testing.T) {
 		w.endOne(command.Succeeded, 0)
 	}
 	w.check()
+}
+
+// TestNobodyHoldsAnothersJobs: a Release and a Prioritize of another site than the owner's touch none of its jobs,
+// gated or not: they name the numbers of their own.
+func TestNobodyHoldsAnothersJobs(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("a", &command.Raise{Version: command.HoldVersion})
+	gated := w.job("a", 3)
+	gated.Gated = true
+	w.submit("a", w.job("a", 3), gated)
+	before := make([]JobView, 3)
+	for num := uint64(1); num <= 2; num++ {
+		before[num], _ = w.s.Job(command.JobID{Site: "a", Num: num})
+	}
+	for num := uint64(1); num <= 2; num++ {
+		for do := command.GateRelease; do <= command.GateCancel; do++ {
+			run := command.GateRun{To: 3, Attempt: command.AnyAttempt, Do: do}
+			if r := w.must("b", releasing(num, run)); !slices.Equal(r.Jobs, []command.Code{command.UnknownJob}) {
+				t.Errorf("job %d, action %d: %v", num, do, r.Jobs)
+			}
+		}
+		w.must("b", &command.Prioritize{Jobs: []command.Priority{{Num: num, Priority: 9}}})
+		after, _ := w.s.Job(command.JobID{Site: "a", Num: num})
+		was := before[num]
+		if after.Counts != was.Counts || after.Spec.Priority != 0 || after.Spec.Gated != was.Spec.Gated {
+			t.Errorf("job %d: %+v, before %+v", num, after, was)
+		}
+	}
+	w.check()
+}
+
+// TestHolesOfAJobAreBounded: a Release makes jobs gated of which few tasks were cancelled before their turn, together at
+// most MaxGateHoles; the others it passes over, whatever they have become, and a later one takes them.
+func TestHolesOfAJobAreBounded(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	w.must("a", &command.Raise{Version: command.HoldVersion})
+	const most = command.MaxGateHoles
+	hold := &command.Release{}
+	for i, holes := range []int64{most/2 + 1, most / 2, 10 * most} {
+		num := uint64(i + 1)
+		w.submit("a", w.job("a", 20*most+1))
+		for at := range holes {
+			w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: num}, Task: 2*at + 1})
+		}
+		hold.Jobs = append(hold.Jobs, command.JobGates{Num: num, Runs: []command.GateRun{{
+			To: 20*most + 1, Attempt: command.AnyAttempt, Do: command.GateHold,
+		}}})
+	}
+	want := [][]command.Code{
+		{command.OK, command.NotHeld, command.NotHeld}, {command.OK, command.OK, command.NotHeld},
+	}
+	for i := range want {
+		r := w.must("a", hold)
+		if !slices.Equal(r.Jobs, want[i]) {
+			t.Fatalf("command %d: %v", i, r.Jobs)
+		}
+		if used := w.s.Steps().Used; used > 5*most {
+			t.Errorf("command %d took %d steps", i, used)
+		}
+		w.check()
+	}
+	for num, is := range map[uint64]bool{1: false, 3: true} {
+		if v, _ := w.s.Gates(command.JobID{Site: "a", Num: num}, 0, 1); v.Gated == is || v.Scattered != is {
+			t.Errorf("job %d: %+v", num, v)
+		}
+	}
 }
 
 // TestAMillionHeldTasksCostLittle: no memory for tasks that were never released, and a Release of 1000 of them costs

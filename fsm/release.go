@@ -10,8 +10,9 @@ import (
 // release executes a Release. Each job gets a code of its own.
 func (s *lifecycle) release(x *site, c *command.Release) command.Result {
 	var codes []command.Code
+	holes := command.MaxGateHoles
 	for i := range c.Jobs {
-		code := s.moveGates(x, &c.Jobs[i])
+		code := s.moveGates(x, &c.Jobs[i], &holes)
 		if code != command.OK && codes == nil {
 			codes = make([]command.Code, len(c.Jobs))
 		}
@@ -25,8 +26,9 @@ func (s *lifecycle) release(x *site, c *command.Release) command.Result {
 // moved counts what a Release has moved of a job, and what of that the queues do not know yet.
 type moved struct{ all, queued, held uint32 }
 
-// moveGates does to one job what a Release says.
-func (s *lifecycle) moveGates(x *site, g *command.JobGates) command.Code {
+// moveGates does to one job what a Release says. If that makes the job gated, the holes in its range are taken from
+// those that the command may still have.
+func (s *lifecycle) moveGates(x *site, g *command.JobGates, holes *int) command.Code {
 	s.steps.used += stepLook
 	seq := x.nums[g.Num]
 	switch {
@@ -36,7 +38,8 @@ func (s *lifecycle) moveGates(x *site, g *command.JobGates) command.Code {
 		return command.UnknownJob
 	case s.jobs.Get(seq).over():
 		return command.AlreadyEnded
-	case !s.jobs.Get(seq).gated && (s.version < command.HoldVersion || !g.Holds()):
+	case !s.jobs.Get(seq).gated &&
+		(s.version < command.HoldVersion || !g.Holds() || !s.mayGate(s.jobs.Get(seq), holes)):
 		return command.NotHeld
 	}
 	j := s.mutJob(seq)
@@ -60,8 +63,34 @@ func (s *lifecycle) moveGates(x *site, g *command.JobGates) command.Code {
 	return command.OK
 }
 
+// mayGate takes the holes in a job's range from those that a command may still have, and reports whether it may.
+func (s *lifecycle) mayGate(j *job, left *int) bool {
+	n := j.holes(*left)
+	s.steps.used += uint64(n) * stepLook
+	if n > *left {
+		return false
+	}
+	*left -= n
+	return true
+}
+
+// holes counts the holes in a job's range, up to one more than most. An owner can make any number of them with as many
+// commands, and would have one command work on all.
+func (j *job) holes(most int) (n int) {
+	if j.tasks == nil || j.tasks.ahead == 0 {
+		return 0
+	}
+	runs := &j.tasks.runs
+	for range runs.From(runs.Search(func(r *run) bool { return r.to > j.next })) {
+		if n++; n > most {
+			break
+		}
+	}
+	return n
+}
+
 // gate makes a job gated: what waits of its range was released when the job was queued, and still waits. So the queues
-// see no change. It takes a step for each hole in the range, of which a Cancel made every one.
+// see no change. It takes two steps for each hole in the range.
 func (s *lifecycle) gate(j *job) {
 	t := j.set(s.epoch) // while it is not gated: a gated job without a set is held as a whole
 	for at := j.next; at < j.count; {

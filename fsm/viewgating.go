@@ -28,7 +28,9 @@ type HeldTask struct {
 // GatesView is what stands where of a job, by task.
 type GatesView struct {
 	Gated bool
-	Held  []TaskRun // never ran, and are held
+	// Scattered: it is not gated, and cannot become so, since too many of its tasks were cancelled before their turn.
+	Scattered bool
+	Held      []TaskRun // never ran, and are held
 	// Queued never ran, were released, and wait. Of a job that is not gated they are not told.
 	Queued   []TaskRun
 	Returned []HeldTask
@@ -101,7 +103,7 @@ func (s *views) Gates(id command.JobID, from uint32, most int) (GatesView, bool)
 		return GatesView{}, false
 	}
 	j := s.jobs.Get(seq)
-	v := GatesView{Gated: j.gated}
+	v := GatesView{Gated: j.gated, Scattered: !j.gated && j.holes(command.MaxGateHoles) > command.MaxGateHoles}
 	end := j.count
 	v.Held, end = runsFrom(j.heldSpans(), from, end, most)
 	v.Queued, end = runsFrom(j.tasks.released(), from, end, most)

@@ -30,6 +30,7 @@ var (
 	ErrBadParams   = errors.New("invalid parameters")                     // 422
 	ErrNothing     = errors.New("no task of it is like that")             // 409
 	ErrNotOwner    = errors.New("it is not yours")                        // 403
+	ErrScattered   = errors.New("too many gaps between its tasks")        // 409
 )
 
 // ErrOutputGone is ErrNotFound of an output that was where it was asked for: it is at

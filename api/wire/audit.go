@@ -9,7 +9,7 @@ type AuditEntry struct {
 	Role    string    `json:"role" enum:"user,operator"`
 	Token   string    `json:"token,omitempty" doc:"its ID; none: the request came by the operator's socket"`
 	Action  string    `json:"action" example:"DELETE /v1/jobs/site-1.7"`
-	Targets []string  `json:"targets,omitempty" doc:"the jobs, members or tokens that it names, and the job that it became"`
+	Targets []string  `json:"targets,omitempty" doc:"the jobs, members or tokens that it names, the user and labels by which it selects jobs, and the job that it became"`
 	Status  int       `json:"status" doc:"of the answer"`
 	Asked   string    `json:"asked,omitempty" doc:"what a refused submission asked for: name or first word of the command, and tasks"`
 	Why     string    `json:"why,omitempty" doc:"it was refused"`

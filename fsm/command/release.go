@@ -19,12 +19,16 @@ const HoldVersion = 5
 // however long, or one task that did. So what a command costs follows from its bytes, whatever its jobs have become.
 const MaxGatePieces = 4
 
+// MaxGateHoles bounds how many holes the ranges of the jobs have together that one Release makes gated: a hole is tasks
+// that were cancelled before their turn, between others that wait. A job that has more is not held.
+const MaxGateHoles = 2000
+
 // AnyAttempt as a GateRun's Attempt means tasks of whatever last attempt.
 const AnyAttempt = math.MaxUint32
 
 // Release moves tasks of the command's own site's gated jobs: from held to queued, back, or from held to an end. A job
-// that is not gated becomes so when tasks of it are to be held. Of
-// what is named, only that moves which is where it is to be taken from; the result has a code for each job.
+// that is not gated becomes so when tasks of it are to be held. Of what is named, only that moves which is where it is
+// to be taken from; the result has a code for each job.
 type Release struct{ Jobs []JobGates }
 
 // JobGates is what a Release does to one job.

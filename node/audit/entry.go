@@ -16,7 +16,8 @@ type Entry struct {
 	Token string `json:"token,omitempty"`
 	// Action is the method and the route, such as DELETE /v1/jobs/:id.
 	Action string `json:"action"`
-	// Targets are the jobs, members or tokens that the request names, and the job that it became.
+	// Targets are the jobs, members or tokens that the request names, the user and labels by which it selects jobs, and
+	// the job that it became.
 	Targets []string `json:"targets,omitempty"`
 	// Status is that of the answer; of many jobs in one request it says that they were taken one by one.
 	Status int `json:"status"`

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,13 +27,18 @@ import (
 type listener struct {
 	*httptest.Server
 	told chan string // subject, state
+	fail atomic.Bool // it takes nothing
 }
 
 // listen has a site tell a listener, from its next start on.
 func (s *testSite) listen(t *testing.T) *listener {
 	t.Helper()
 	l := &listener{told: make(chan string, 100)}
-	l.Server = httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	l.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.fail.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		var e struct {
 			Subject string
 			Data    struct{ State string }
@@ -92,6 +98,39 @@ func (s *testSite) receipt(t *testing.T, id command.JobID) {
 			return
 		}
 		runtime.Gosched()
+	}
+}
+
+// TestWhyTellsOfUndeliveredNotices: once a job has ended, why says whom its end could not be told, until it was told.
+// Before the end nothing is overdue.
+func TestWhyTellsOfUndeliveredNotices(t *testing.T) {
+	s := startSites(t, 1)[0]
+	l := s.listen(t)
+	l.fail.Store(true)
+	id := s.accept(t, l.job(1)).ID
+	run := <-s.handler.started
+	if w, err := s.Why(t.Context(), id); err != nil || w.Notices != nil {
+		t.Errorf("before its end: %+v, %v", w.Notices, err)
+	}
+	s.handler.end(run, executor.Result{Cause: executor.Exited})
+	for {
+		w, err := s.Why(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(w.Notices) == 1 && w.Notices[0].Attempts > 0 {
+			if n := w.Notices[0]; n.State != node.NoticeWaiting || n.URL != l.URL+"/x" || n.Outcome == "" {
+				t.Errorf("%+v", n)
+			}
+			break
+		}
+		runtime.Gosched()
+	}
+	l.fail.Store(false)
+	l.hears(t, id.String()+" succeeded")
+	s.receipt(t, id)
+	if w, err := s.Why(t.Context(), id); err != nil || w.Notices != nil {
+		t.Errorf("after it was told: %+v, %v", w.Notices, err)
 	}
 }
 

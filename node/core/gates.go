@@ -155,11 +155,20 @@ func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 		err = fmt.Errorf("job %s: %w: to hold a job without parallel, retry.backoff, retry.only_on, retry.not_on or after "+
 			"with each needs all of the federation's brokers to know it, which is version %d, and it is at %d: upgrade the others",
 			id, node.ErrNotReady, command.HoldVersion, s.Version())
+	case ev.Hold && isScattered(id, s):
+		err = fmt.Errorf("job %s: %w: of its tasks that wait more than %d stretches were cancelled, so it cannot be held: "+
+			"cancel the whole job instead, or let it run", id, node.ErrScattered, command.MaxGateHoles)
 	default:
 		c.gates.SetHold(&js, ev.Hold, fx)
 		c.applyAsked(ev.Num)
 	}
 	fx.Replies = append(fx.Replies, func() { ev.Reply(err) })
+}
+
+// isScattered reports whether the state would not hold a job.
+func isScattered(id command.JobID, s StateReader) bool {
+	v, _ := s.Gates(id, 0, 1)
+	return v.Scattered
 }
 
 // applyAsked brings a job that this site still has in line with what its user has asked: at home nothing of it begins
@@ -207,12 +216,12 @@ func (c *Core) cancelAsked(js *command.JobSpec, ev CancelEvent, s StateReader, f
 	if err != nil {
 		return 0, err
 	}
-	ended, left := c.gates.CancelTasks(js, positions, fsm.CancelledAt(cmp.Or(ev.At, c.site)), fx)
+	ended, left, err := c.gates.CancelTasks(js, positions, fsm.CancelledAt(cmp.Or(ev.At, c.site)), fx)
 	c.applyAsked(js.Num)
-	if ended == 0 {
-		return left, node.ErrEnded
+	if err == nil && ended == 0 {
+		err = node.ErrEnded
 	}
-	return left, nil
+	return left, err
 }
 
 // Dependencies returns what a job waits for, as a whole or task by task, and the first most of those that wait for it.

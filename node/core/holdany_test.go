@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -161,6 +163,86 @@ func TestHoldAtHome(t *testing.T) {
 	}
 	if a.core.gates.Len() != 0 || len(a.running) != 0 {
 		t.Errorf("%d are known", a.core.gates.Len())
+	}
+}
+
+// TestHeldJobsGainNoTurn: a user who holds whatever is published, so that more is, and lets all of it go at once, keeps
+// no other user from beginning: what is let go stands behind who has used less.
+func TestHeldJobsGainNoTurn(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.floodOf("alice", 6, 3)
+	var held []command.JobID
+	for num := range uint64(6) {
+		id := command.JobID{Site: "a", Num: num + 1}
+		if v, _ := r.state.Job(id); v.Counts[fsm.Queued] != 2 {
+			t.Fatalf("job %s: %v", id, v.Counts)
+		}
+		a.mustHold(id, true)
+		held = append(held, id)
+		if num < 5 {
+			a.finishOne()
+		}
+	}
+	bobs := a.submitOne("bob", sleepJob).ID
+	for _, id := range held {
+		a.mustHold(id, false)
+	}
+	if n := a.until(bobs, 12); n > 1 { // what runs goes on
+		t.Errorf("%d of alice's tasks begin before bob's", n)
+	}
+}
+
+// TestCancelOfScatteredTasks: what is remembered of tasks that were cancelled one by one before the federation has
+// their job is bounded; stretches that touch are one, and the rest of the job can be cancelled still.
+func TestCancelOfScatteredTasks(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.add(sleepJob)
+	id := a.add(`{"command":["true"],"count":50000,"after":[{"job":"a.1","when":"ok"}]}`).ID
+	cancel := func(from, step int) error {
+		var list []string
+		for i := range 1000 {
+			list = append(list, strconv.Itoa(from+step*i))
+		}
+		return a.cancelSome(id, strings.Join(list, ","))
+	}
+	for part := range 10 {
+		if err := cancel(2000*part+1, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cancel(20_001, 2); !errors.Is(err, node.ErrFull) {
+		t.Errorf("%v", err)
+	}
+	if err := cancel(2, 2); err != nil { // between others
+		t.Error(err)
+	}
+	if v, _ := a.core.Own().Job(id.Num); v.Counts["cancelled"] != 11_000 {
+		t.Errorf("shown: %v", v.Counts)
+	}
+}
+
+// TestScatteredJobsAreNotHeld: a job that the state would not hold is refused at once, and nothing is recorded.
+func TestScatteredJobsAreNotHeld(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	a.add(sleepJob)
+	const holes = command.MaxGateHoles + 1
+	id := a.add(fmt.Sprintf(`{"command":["true"],"count":%d}`, 2*holes+1)).ID
+	var odd []string
+	for i := range holes {
+		odd = append(odd, strconv.Itoa(2*i+1))
+	}
+	for part := range slices.Chunk(odd, 500) {
+		_ = a.cancelSome(id, strings.Join(part, ",")) // answered when it is ordered
+		r.settle()
+	}
+	if n := r.job(id.String()).Counts[fsm.TaskCancelled]; n != holes {
+		t.Fatalf("%d are cancelled", n)
+	}
+	if err := a.setHold(id, true); !errors.Is(err, node.ErrScattered) || a.core.gates.Find(id.Num) != nil {
+		t.Error(err)
 	}
 }
 

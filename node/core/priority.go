@@ -44,6 +44,9 @@ func (c *Core) setPriority(
 		ended = counts.JobState().Ended()
 	}
 	switch {
+	case !known && c.incarnation == 0: // the state may be older than what this site has published
+		return false, fmt.Errorf("%w: this broker has not registered with the federation since its start, and may not have "+
+			"seen the job yet: try again when it has", node.ErrNotReady)
 	case !known:
 		return false, node.ErrNotFound
 	case ended:

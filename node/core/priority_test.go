@@ -1,16 +1,19 @@
 package core
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/record"
 )
 
 var errUnanswered = errors.New("unanswered")
@@ -173,6 +176,27 @@ func TestPriorityBeforeItsTurn(t *testing.T) {
 	a.until(command.JobID{Site: "a", Num: 19}, 3)
 }
 
+// TestPrioritiesLeaveWithTheirJobs: while other sites do not know the command, what was published with the priority
+// that was wanted, or has ended, is not remembered. It was, until all brokers were upgraded.
+func TestPrioritiesLeaveWithTheirJobs(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	_, last := a.floodOf("alice", 9, 1)
+	a.setPriority(9, last.ID)
+	a.setPriority(-1, command.JobID{Site: "a", Num: 8})
+	a.boot()
+	a.until(last.ID, 9)
+	a.until(command.JobID{Site: "a", Num: 8}, 9)
+	a.finish(a.only(), 0)
+	r.settle()
+	if n := a.core.priorities.Len(); n != 0 {
+		t.Errorf("%d are left to change", n)
+	}
+	if words := a.core.Priority(last.ID.Num); words != "" {
+		t.Error(words)
+	}
+}
+
 // TestPriorityAtHome: what waits at home while the site is alone begins in the order of its priorities, over restarts.
 func TestPriorityAtHome(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1)
@@ -195,6 +219,49 @@ func TestPriorityAtHome(t *testing.T) {
 	}
 }
 
+// TestPrioritiesWhileHomeJobsMove: once there is a quorum, what has not begun at home is published, also beside a job
+// that nobody can run, whose tasks are looked at again. It was sorted among the others while these were moved, which
+// lost one of them.
+func TestPrioritiesWhileHomeJobsMove(t *testing.T) {
+	r := pickyRig(t, 2)
+	a := r.sites[0]
+	a.refuse = nil
+	held, lost := a.reopen()
+	a.submit(`{"command":["sleep","1"],"retry":{"max_attempts":2}}`, "")
+	a.refuse = errForbidden
+	a.submit(`{"image":"evil","sites":{"only":["a"]},"priority":-5}`, "")
+	a.refuse = nil
+	a.submit(sleepJob, "")
+	a.submit(`{"command":["sleep","1"],"priority":9}`, "")
+	a.submit(`{"command":["sleep","1"],"priority":8}`, "")
+	for id := range a.running {
+		if id.Job == "a.1" {
+			held, lost = nil, nil
+			a.finish(id, 1)
+		}
+	}
+	if got := a.core.home.Waiting(); got != 3 {
+		t.Fatalf("%d wait at home", got)
+	}
+	a.register(held, lost)
+	a.lease(time.Hour)
+	r.settle()
+	for len(a.running) > 0 {
+		for id := range a.running {
+			a.finish(id, 0)
+			break
+		}
+		a.ticks(1)
+		r.settle()
+	}
+	for num := range uint64(5) {
+		id := command.JobID{Site: "a", Num: num + 1}
+		if state, why := a.sees(id); (state == "succeeded") == (num == 1) {
+			t.Errorf("job %s is %s: %s", id, state, why)
+		}
+	}
+}
+
 // TestPriorityOfWhatWaitsForOthers: a job that waits for another one is published with the priority that it was given.
 func TestPriorityOfWhatWaitsForOthers(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1)
@@ -210,6 +277,38 @@ func TestPriorityOfWhatWaitsForOthers(t *testing.T) {
 	}
 	if v := r.job(waits.String()); v.Spec.Priority != 3 {
 		t.Errorf("published with priority %d", v.Spec.Priority)
+	}
+}
+
+// TestPriorityWithoutAQuorum: a broker that starts with an older state than it had, and finds no quorum for long,
+// forgets no priority that was wanted, and does not call a job unknown that it may not have seen yet.
+func TestPriorityWithoutAQuorum(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	older, err := fsm.Restore(bytes.NewReader(r.copied()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.add(sleepJob)
+	waits := a.add(sleepJob).ID
+	a.askPriority(4, waits)
+	published := record.Remove(record.BucketPublishing, record.Number(waits.Num))
+	if err = a.journal.Commit([]record.Write{published}); err != nil {
+		t.Fatal(err)
+	}
+	a.reopen()
+	newer := r.state
+	r.state = older
+	a.ticks(200)
+	if err := a.askPriority(5, waits)[0]; !errors.Is(err, node.ErrNotReady) {
+		t.Errorf("answered: %v", err)
+	}
+	r.state = newer
+	a.boot()
+	r.settle()
+	a.wait(TickEvery)
+	if v := r.job(waits.String()); v.Spec.Priority != 4 {
+		t.Errorf("its priority is %d", v.Spec.Priority)
 	}
 }
 

@@ -61,6 +61,7 @@ var Table = []struct {
 	{access.ErrFull, http.StatusTooManyRequests, "too-many-tokens", "There are too many tokens", 0},
 	{node.ErrEnded, http.StatusConflict, "already-ended", "The job has ended", 0},
 	{node.ErrNothing, http.StatusConflict, "nothing-to-run", "There is nothing to run again", 0},
+	{node.ErrScattered, http.StatusConflict, "scattered", "The job cannot be held", 0},
 	{node.ErrLeaving, http.StatusConflict, "leaving", "The site is leaving", 0},
 	{node.ErrKeyReused, http.StatusUnprocessableEntity, "key-reused", "The idempotency key belongs to another job", 0},
 	{node.ErrUnfit, http.StatusUnprocessableEntity, "unfit", "No present site could run it", 0},

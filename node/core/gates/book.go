@@ -80,6 +80,8 @@ type Book struct {
 	// recorded are elements that the journal has; those of no target are removed once all jobs are known.
 	recorded map[uint64]Elements
 	asked    map[uint64]asked // in an earlier run of the broker
+	// cancelled counts the runs of all jobs' cancelled. Invariant: at most maxAllCancelled when some are added.
+	cancelled int
 	// watched are the jobs in any order, next the one to be looked at next.
 	watched []*Job
 	next    int
@@ -131,6 +133,7 @@ func (b *Book) add(js *command.JobSpec) {
 	if err != nil {
 		j.unreadable = err.Error()
 	}
+	b.cancelled += len(j.cancelled)
 	delete(b.asked, js.Num)
 	b.jobs[js.Num] = j
 	b.watched = append(b.watched, j)
@@ -154,6 +157,7 @@ func (b *Book) drop(j *Job, fx *turn.Effects) {
 	if j.Asked() {
 		fx.Writes = append(fx.Writes, record.Tidy(record.BucketGates, record.Number(j.num)))
 	}
+	b.cancelled -= len(j.cancelled)
 	delete(b.jobs, j.num)
 	delete(b.timers, j)
 	last := len(b.watched) - 1
@@ -230,8 +234,9 @@ func (b *Book) Recovered(fx *turn.Effects) {
 
 // Check returns an error if the lists of the book are not those of its jobs. Tests ask after every turn.
 func (b *Book) Check() error {
-	refs := 0
+	refs, cancelled := 0, 0
 	for num, j := range b.jobs {
+		cancelled += len(j.cancelled)
 		marked := slices.Contains(b.dirty, j)
 		if j.num != num || b.watched[j.at] != j || j.dirty != marked || b.timers[j] != (j.nextMs > 0) {
 			return fmt.Errorf("gated job %d: %+v", num, j)
@@ -248,8 +253,9 @@ func (b *Book) Check() error {
 			return fmt.Errorf("nobody waits for job %d", num)
 		}
 	}
-	if refs != 0 || len(b.watched) != len(b.jobs) {
-		return fmt.Errorf("%d waits too many, %d jobs watched of %d", refs, len(b.watched), len(b.jobs))
+	if refs != 0 || len(b.watched) != len(b.jobs) || cancelled != b.cancelled {
+		return fmt.Errorf("%d waits too many, %d jobs watched of %d, %d runs are cancelled, counted %d",
+			refs, len(b.watched), len(b.jobs), cancelled, b.cancelled)
 	}
 	return nil
 }

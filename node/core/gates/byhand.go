@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/turn"
 	"github.com/cloudshare/cloudshare/node/internal/mutate"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -64,21 +65,39 @@ func (b *Book) SetHold(js *command.JobSpec, hold bool, fx *turn.Effects) {
 	b.mark(j)
 }
 
+const (
+	// MaxCancelled bounds the stretches of tasks of one job that are to end before the state has it: each of its
+	// records has all of them.
+	MaxCancelled = 10_000
+	// maxAllCancelled bounds those of all jobs.
+	maxAllCancelled = 200_000
+)
+
 // CancelTasks has tasks of a job end as cancelled once the state has the job, at the given positions, and returns how
-// many of them were not to end so already, and how many of the job's tasks are left.
+// many of them were not to end so already, and how many of the job's tasks are left. Errors: node.ErrFull.
 //
 // REQUIRES: the state does not have the job, nor will before it is gated.
-func (b *Book) CancelTasks(js *command.JobSpec, positions []uint32, why string, fx *turn.Effects) (ended, left uint32) {
+func (b *Book) CancelTasks(
+	js *command.JobSpec, positions []uint32, why string, fx *turn.Effects,
+) (ended, left uint32, err error) {
+	was, _ := b.Cancelled(js.Num)
+	runs := slices.Clone(was)
+	for _, at := range positions {
+		runs = append(runs, fsm.TaskRun{From: at, To: at + 1})
+	}
+	runs = joined(runs)
+	all := b.cancelled + len(runs) - len(was)
+	if len(runs) > MaxCancelled || all > max(maxAllCancelled, b.cancelled) {
+		return 0, 0, fmt.Errorf("%w: of the tasks of this job %d stretches are to end as cancelled before the federation has "+
+			"it (at most %d; of all jobs %d, at most %d): cancel the whole job, or try again when the federation has it",
+			node.ErrFull, len(runs), MaxCancelled, all, maxAllCancelled)
+	}
 	b.add(js)
 	j := b.jobs[js.Num]
-	before := countOf(j.cancelled)
-	for _, at := range positions {
-		j.cancelled = append(j.cancelled, fsm.TaskRun{From: at, To: at + 1})
-	}
-	j.cancelled, j.cancelWhy = joined(j.cancelled), command.Clip(why)
+	j.cancelled, j.cancelWhy, b.cancelled = runs, command.Clip(why), all
 	b.record(j, fx)
-	after := countOf(j.cancelled)
-	return after - before, j.count - after
+	after := countOf(runs)
+	return after - countOf(was), j.count - after, nil
 }
 
 // Totals counts the jobs that users hold, and the tasks that are held in the state, as of the last look at each job.

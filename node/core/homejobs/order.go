@@ -32,6 +32,15 @@ func (b *Book) await(num uint64, tasks ...uint32) {
 	b.waiting = slices.Insert(b.waiting, len(b.waiting)-len(behind)+at, list...)
 }
 
+// awaitAll is await of tasks of many jobs, in order: one by one each would move those behind it.
+func (b *Book) awaitAll(tasks []waitingTask) {
+	if len(tasks) > 0 {
+		b.waiting = append(b.waiting, tasks...)
+		b.stuck = 0
+		b.sort()
+	}
+}
+
 // unstick has the tasks looked at again that were passed over.
 func (b *Book) unstick() {
 	if b.stuck > 0 {
@@ -47,7 +56,7 @@ func (b *Book) sort() {
 	})
 }
 
-// leave takes a job's tasks out of those that wait, and returns whether there were any.
+// leave takes a job's tasks out of those that wait.
 func (b *Book) leave(num uint64) {
 	b.unstick() // some of it may be among those that were passed over
 	b.waiting = slices.DeleteFunc(b.waiting, func(w waitingTask) bool { return w.num == num })

@@ -85,6 +85,7 @@ func (b *Book) Requeue(fx *turn.Effects) {
 		queued[w] = true
 	}
 	var stopped []uint64 // jobs with such tasks
+	var again []waitingTask
 	for _, num := range b.order {
 		job := b.jobs[num]
 		name := command.JobID{Site: b.site, Num: num}.String()
@@ -101,9 +102,12 @@ func (b *Book) Requeue(fx *turn.Effects) {
 			}
 			t.State = fsm.Queued
 			job.changed(w.task)
-			b.await(num, w.task)
+			if !b.byHand[num] {
+				again = append(again, w)
+			}
 		}
 	}
+	b.awaitAll(again)
 	for _, num := range slices.Compact(stopped) { // only now: it may drop jobs from the order
 		b.retire(num, fx)
 	}

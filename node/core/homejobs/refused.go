@@ -131,18 +131,19 @@ func (b *Book) hasNoPlace(job *Job, registered bool, s turn.StateReader) bool {
 	return job.everRan() || registered && !b.mayMove(job, s)
 }
 
-// toMove reports whether a job is to go to another site now: nothing of it is
-// under way here, and no handler that is left could run it, or all machines rest.
-func (b *Book) toMove(job *Job, s turn.StateReader) bool {
+// toMove reports whether a job is to go to another site now: nothing of it has begun,
+// or nothing of it is under way here, and no handler that is left could run it, or all
+// machines rest. failed: it can go nowhere, so that its tasks are to be looked at again.
+func (b *Book) toMove(job *Job, s turn.StateReader) (able, failed bool) {
+	if job.isUntouched() {
+		return true, false
+	}
 	refused := b.Refuses(job)
 	if !job.allQueued() || !refused && !b.machines.AllResting() {
-		return false
+		return false, false
 	}
-	able := b.mayMove(job, s)
-	if !able && refused {
-		b.unstick() // it has failed
-	}
-	return able
+	able = b.mayMove(job, s)
+	return able, !able && refused
 }
 
 // failTask ends a waiting task that can run nowhere.

@@ -22,20 +22,26 @@ func (b *Book) HasRoom(js *command.JobSpec) bool {
 // refuse, or handed back before all machines came to rest: they are for the federation.
 func (b *Book) TakeUnstarted(s turn.StateReader, fx *turn.Effects) (jobs []command.JobSpec) {
 	kept, stays := b.waiting[:0], uint64(0) // the job that was last found to stay
+	again := false
 	for _, w := range b.waiting {
 		job := b.jobs[w.num]
 		switch {
 		case job == nil: // moved with an earlier task
-		case w.num != stays && (job.isUntouched() || b.toMove(job, s)):
-			b.Forget(w.num, fx)
-			jobs = append(jobs, job.Spec)
-		default:
-			kept, stays = append(kept, w), w.num
+			again = true
+			continue
+		case w.num != stays:
+			moves, failed := b.toMove(job, s)
+			again = again || moves || failed
+			if moves {
+				b.Forget(w.num, fx)
+				jobs = append(jobs, job.Spec)
+				continue
+			}
 		}
+		kept, stays = append(kept, w), w.num
 	}
-	moved := len(kept) < len(b.waiting)
-	if b.waiting = kept; moved {
-		b.unstick() // what was moved may be among them
+	if b.waiting = kept; again { // not before: it sorts what waits
+		b.unstick() // what was moved, or has failed, may be among those that were passed over
 	}
 	return jobs
 }

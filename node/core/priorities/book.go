@@ -11,6 +11,7 @@ package priorities
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
@@ -130,11 +131,15 @@ func (b *Book) order(w *wish) {
 // Settle has ordered what the state can take: one command for all jobs, and no other until its outcome is known.
 // Pending reports whether a job is on its way to the federation.
 func (b *Book) Settle(s turn.StateReader, pending func(num uint64) bool, fx *turn.Effects) {
-	if len(b.list) == 0 || s.Version() < command.GatesVersion {
+	if len(b.list) == 0 {
+		b.due = nil
 		return
 	}
 	b.look(s, pending, fx)
-	if b.sending || len(b.due) == 0 || b.now.Boot < b.restUntil {
+	if len(b.due) > 2*len(b.list) { // some of it waits no more
+		b.due = slices.DeleteFunc(b.due, func(w *wish) bool { return b.wishes[w.num] != w })
+	}
+	if b.sending || len(b.due) == 0 || b.now.Boot < b.restUntil || s.Version() < command.GatesVersion {
 		return
 	}
 	n := min(len(b.due), command.MaxReports)

@@ -116,6 +116,16 @@ func TestInputsThatDoNotCome(t *testing.T) {
 	if _, why := a.sees(job.ID); why != "the disk is full" {
 		t.Errorf("%q", why)
 	}
+	unbrought := func(want bool) {
+		t.Helper()
+		if v, ok := a.core.Own().Job(job.ID.Num); !ok || v.Unbrought != want {
+			t.Errorf("%t: %+v", ok, v)
+		}
+	}
+	unbrought(true)
+	a.boot()
+	r.settle()
+	unbrought(true)
 	job = a.importing(sleepJob)
 	a.turn(CancelEvent{Num: job.ID.Num, Reply: func(err error) {
 		if err != nil {
@@ -126,9 +136,29 @@ func TestInputsThatDoNotCome(t *testing.T) {
 	if err := a.brought(job.ID.Num, sleepJob, ""); !errors.Is(err, node.ErrEnded) {
 		t.Error(err)
 	}
+	if err := a.brought(job.ID.Num, sleepJob, "the disk is full"); !errors.Is(err, node.ErrEnded) {
+		t.Error(err)
+	}
 	a.boot()
 	r.settle()
 	a.wantStates("cancelled", job)
+	unbrought(false)
+}
+
+// TestInputsKeepThePriority: what its user changed while the inputs were on their way stays. It became again what the
+// job was submitted with.
+func TestInputsKeepThePriority(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 2)
+	a := r.sites[0]
+	job := a.importing(sleepJob)
+	a.setPriority(7, job.ID)
+	if err := a.brought(job.ID.Num, sleepJob, ""); err != nil {
+		t.Fatal(err)
+	}
+	a.wantStates("running", job)
+	if js, _ := a.core.Own().Spec(job.ID.Num); js.Priority != 7 {
+		t.Errorf("priority %d", js.Priority)
+	}
 }
 
 // TestOtherSpecIsNotBrought: inputs are all that may change.

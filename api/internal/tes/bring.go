@@ -68,12 +68,8 @@ func reasonOf(err error, p *problem.Problem) string {
 
 // bringUntilEnd tries until the inputs are here; its error is why they will not be.
 func (t *Tasks) bringUntilEnd(ctx context.Context, id command.JobID, user string) error {
-	a, err := t.Broker.Attached(ctx, id)
-	switch {
-	case err != nil:
+	if _, err := t.Broker.Attached(ctx, id); err != nil {
 		return err
-	case a.End != nil && a.End.Unbrought: // a broker was killed before the job ended, too
-		return bad("inputs", "%s", a.End.Reason)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup

@@ -51,6 +51,8 @@ const (
 	InputsAwaited Inputs = "awaited"
 	// InputsBrought is of one whose inputs have come.
 	InputsBrought Inputs = "brought"
+	// InputsFailed is of one that has ended since they will not come, and not because its user cancelled it.
+	InputsFailed Inputs = "failed"
 )
 
 // Job is a job that waits for others, or for its inputs, or has waited in vain.
@@ -58,7 +60,7 @@ type Job struct {
 	Spec command.JobSpec // changes in its priority, and once by Brought
 	User string
 	On   []Dep // never changes
-	// Inputs only grow: from InputsAwaited to InputsBrought.
+	// Inputs change once: from InputsAwaited to InputsBrought or InputsFailed.
 	Inputs Inputs
 	// EndedMs is when it was cancelled, in unix milliseconds, and Reason why; 0 = it is held.
 	EndedMs int64

@@ -66,7 +66,8 @@ func (b *Book) recoverJob(num uint64, v []byte, userOf func(num uint64) string) 
 			return fmt.Errorf("held job %d: it waits for job %d, condition %d: malformed", num, d.Num, d.When)
 		}
 	}
-	known := r.Inputs == "" || r.Inputs == InputsAwaited || r.Inputs == InputsBrought
+	known := r.Inputs == "" || r.Inputs == InputsAwaited || r.Inputs == InputsBrought ||
+		r.Inputs == InputsFailed && r.EndedMs != 0
 	if r.Spec.Num != num || len(r.After) == 0 && r.Inputs == "" || !known {
 		return fmt.Errorf("held job %d: malformed", num)
 	}

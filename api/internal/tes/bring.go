@@ -82,13 +82,22 @@ func (t *Tasks) bringUntilEnd(ctx context.Context, id command.JobID, user string
 		case <-ctx.Done():
 		}
 	})
-	began := time.Now()
+	return keepTrying(ctx, func() error { return t.tryToBring(ctx, id, user) }, t.patience)
+}
+
+// keepTrying tries until it has succeeded, or has failed for as long as patience says after the first failure: what
+// took hours before does not count.
+func keepTrying(ctx context.Context, try func() error, patience func(error) time.Duration) error {
+	var failed time.Time
 	for pause := importPause; ; pause = min(2*pause, maxImportPause) {
-		err := t.tryToBring(ctx, id, user)
+		err := try()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err == nil || time.Since(began) >= t.patience(err) {
+		if err != nil && failed.IsZero() {
+			failed = time.Now()
+		}
+		if err == nil || time.Since(failed) >= patience(err) {
 			return err
 		}
 		select {

@@ -45,7 +45,8 @@ func TestPatienceBeginsWithAFailure(t *testing.T) {
 		}
 		began := time.Now()
 		err = keepTrying(t.Context(), func() error { return node.ErrStorageFull }, tasks.patience)
-		if took := time.Since(began); !errors.Is(err, node.ErrStorageFull) || took < storePatience || took > 2*storePatience {
+		took := time.Since(began)
+		if !errors.Is(err, node.ErrStorageFull) || took < storePatience || took > 2*storePatience {
 			t.Errorf("%v after %s", err, took)
 		}
 	})

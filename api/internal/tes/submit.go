@@ -113,8 +113,10 @@ func (p *plan) foreseen() (list []map[string]any, err error) {
 		switch {
 		case from.URL != "":
 			in["url"] = from.URL
+		case from.Inline:
+			in["content"] = from.Content
 		case from.Root.Name == "":
-			in["content"] = ""
+			in["sha256"] = anyHash
 		case p.task.Inputs[i].Type == typeDirectory:
 			err = exports.CheckFolder(from.Root, from.Rel)
 			in["manifest"] = anyHash

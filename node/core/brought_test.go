@@ -55,6 +55,9 @@ func TestHeldForInputs(t *testing.T) {
 	if got := a.core.AwaitInputs(); len(got) != 1 || got[0] != job.ID.Num || len(a.live()) > 0 {
 		t.Fatalf("%v, %v", got, a.live())
 	}
+	if n := a.core.Figures().AwaitInputs; n != 1 {
+		t.Errorf("counted are %d", n)
+	}
 	with := strings.TrimSuffix(sleepJob, "}") + `,"env":{"INPUTS":"here"}}` // machines of the rig take no files
 	if err := a.brought(job.ID.Num, with, ""); err != nil {
 		t.Fatal(err)
@@ -67,8 +70,8 @@ func TestHeldForInputs(t *testing.T) {
 	if err := a.brought(job.ID.Num, with, ""); !errors.Is(err, node.ErrEnded) {
 		t.Errorf("again: %v", err)
 	}
-	if n := len(a.core.AwaitInputs()); n != 0 {
-		t.Errorf("%d await inputs", n)
+	if n, counted := len(a.core.AwaitInputs()), a.core.Figures().AwaitInputs; n+counted != 0 {
+		t.Errorf("%d await inputs, counted are %d", n, counted)
 	}
 }
 
@@ -123,6 +126,9 @@ func TestInputsThatDoNotCome(t *testing.T) {
 		}
 	}
 	unbrought(true)
+	if n := a.core.Figures().AwaitInputs; n != 0 {
+		t.Errorf("counted are %d", n)
+	}
 	a.boot()
 	r.settle()
 	unbrought(true)

@@ -124,7 +124,7 @@ func (t *Tasks) patience(err error) time.Duration {
 // tryToBring brings a job's inputs once, by the document that is kept of its task, and has it run.
 func (t *Tasks) tryToBring(ctx context.Context, id command.JobID, user string) error {
 	var p *plan
-	err := t.turns.read(ctx, func() (rerr error) {
+	err := t.turns.read(ctx, MaxBody, func() (rerr error) {
 		p, rerr = t.planOf(ctx, id, user)
 		return rerr
 	})

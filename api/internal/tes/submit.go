@@ -38,7 +38,7 @@ func (t *Tasks) submit(ctx context.Context, body []byte, key string) (answer nod
 // prepare makes a request of a task, with a place among those that wait for their inputs if it is one of them.
 func (t *Tasks) prepare(ctx context.Context, body []byte, user string, req *node.Request) error {
 	var p *plan
-	err := t.turns.read(ctx, func() error {
+	err := t.turns.read(ctx, len(body), func() error {
 		task, perr := parse(body)
 		if perr == nil {
 			p, perr = translate(task, user, t.Roots)

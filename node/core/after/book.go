@@ -85,8 +85,16 @@ func (j *Job) bytes() int { return bytesOf(&j.Spec, len(j.On)) }
 
 func bytesOf(js *command.JobSpec, deps int) int { return js.SizeBound() + heldBytes + deps*depBytes }
 
-// amount is how much is held.
-type amount struct{ jobs, bytes int }
+// amount is how much is held; awaiting are those of the jobs whose inputs are not here.
+type amount struct{ jobs, bytes, awaiting int }
+
+// add counts a job, or takes it away if sign is −1.
+func (a *amount) add(j *Job, sign int) {
+	a.jobs, a.bytes = a.jobs+sign, a.bytes+sign*j.bytes()
+	if j.Inputs == InputsAwaited {
+		a.awaiting += sign
+	}
+}
 
 // Book holds the jobs that wait for others. One goroutine has it, the core's.
 type Book struct {
@@ -138,6 +146,9 @@ func (b *Book) IsHeld(num uint64) bool {
 // Held returns how many jobs wait for others.
 func (b *Book) Held() int { return b.held.Len() }
 
+// AwaitInputs returns how many of them have no inputs here yet.
+func (b *Book) AwaitInputs() int { return b.all.awaiting }
+
 // LastBelow returns the greatest number of a job here below another one, 0 = of all.
 func (b *Book) LastBelow(below uint64) (num uint64, ok bool) { return b.nums.LastBelow(below) }
 
@@ -168,12 +179,12 @@ func (b *Book) Room(js *command.JobSpec, deps int, user string) error {
 
 // count adds a job to what is held, or takes it from that.
 func (b *Book) count(j *Job, sign int) {
-	b.all.jobs, b.all.bytes = b.all.jobs+sign, b.all.bytes+sign*j.bytes()
+	b.all.add(j, sign)
 	if j.User == "" {
 		return
 	}
 	a := b.users[j.User]
-	a.jobs, a.bytes = a.jobs+sign, a.bytes+sign*j.bytes()
+	a.add(j, sign)
 	if b.users[j.User] = a; a == (amount{}) {
 		delete(b.users, j.User)
 	}

@@ -36,7 +36,9 @@ func (b *Book) Brought(js command.JobSpec, fx *turn.Effects) {
 // NotBrought ends a job that awaits its inputs, with why for people. REQUIRES: the job awaits them.
 func (b *Book) NotBrought(num uint64, reason string, fx *turn.Effects) *Job {
 	j := b.jobs[num]
+	b.count(j, -1)
 	j.Inputs = InputsFailed
+	b.count(j, 1)
 	b.end(j, reason, fx)
 	return j
 }

@@ -87,7 +87,7 @@ func (b *Book) Check() error {
 		if !j.Held() {
 			continue
 		}
-		all.jobs, all.bytes = all.jobs+1, all.bytes+j.bytes()
+		all.add(j, 1)
 		left, vain := 0, false
 		if j.Inputs == InputsAwaited {
 			left++

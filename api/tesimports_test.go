@@ -101,6 +101,44 @@ func TestTESKeyMakesOneTask(t *testing.T) {
 	}
 }
 
+// TestTESKeyIsKnownWithoutItsInputs: who sends a document again with the same key is told the same id, although its
+// inputs have gone meanwhile, or its user's root has been closed. It was refused for that.
+func TestTESKeyIsKnownWithoutItsInputs(t *testing.T) {
+	root := t.TempDir()
+	in := filepath.Join(root, "in")
+	if err := os.WriteFile(in, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := newFake("site-1")
+	f.keepFiles(t, t.TempDir(), 1<<20)
+	roots := exports.Roots{exports.OwnUser: {{Name: root, Folder: root}}}
+	s := serve(t, f, Config{TESRoots: roots})
+	body := tesBody("n", fmt.Sprintf(`,"inputs":[{"path":"/d","url":%q}]`, in))
+	post := func(key string, status int) string {
+		t.Helper()
+		w := ask(s, "POST", tesTasks, js, body, "Idempotency-Key", key)
+		if w.Code != status {
+			t.Errorf("key %s: %d, want %d", key, w.Code, status)
+		}
+		return w.Body.String()
+	}
+	first := post("k", 200)
+	<-f.settled
+	if err := os.Remove(in); err != nil {
+		t.Fatal(err)
+	}
+	if again := post("k", 200); again != first {
+		t.Errorf("without its input: %s, was %s", again, first)
+	}
+	if other := post("other", 400); !strings.Contains(other, "no such file") {
+		t.Error(other)
+	}
+	s = serve(t, f, Config{})
+	if again := post("k", 200); again != first || len(f.jobs) != 1 {
+		t.Errorf("without its root: %s, was %s; %d jobs", again, first, len(f.jobs))
+	}
+}
+
 // TestTESWithoutAStore takes no inputs of this site's files: it says so, and makes no task.
 func TestTESWithoutAStore(t *testing.T) {
 	root := t.TempDir()

@@ -12,6 +12,7 @@ type Metrics struct {
 	Attempts           int
 	HomeWaiting        int
 	HeldByHand         int // jobs
+	AwaitInputs        int // jobs that are held until their inputs are here
 	GatedTasks         int // held in the state, to be released by this site's broker
 	Publishing         int // jobs on their way to the state, without those that are held
 	Keys               int

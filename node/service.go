@@ -139,6 +139,8 @@ type Job struct {
 	User string
 	// Notices of its end that are, or were, to be sent: of one job that is this broker's own, and never of an Outline.
 	Notices []Notice
+	// Unbrought: it was cancelled before it began, since its inputs did not come (Request.Importing); Reason says why.
+	Unbrought bool
 }
 
 // Task is one task as people see it.

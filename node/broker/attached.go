@@ -177,6 +177,7 @@ func (x *exporter) endOf(num uint64) (end node.AttachedEnd, err error) {
 	}
 	end = node.AttachedEnd{
 		State: job.State, Reason: job.Reason, Started: job.StartedAt, Ended: job.EndedAt, Created: job.SubmittedAt,
+		Unbrought: job.Unbrought,
 	}
 	tasks, _, err := x.tasks(x.ctx, id, node.TaskQuery{Limit: 1})
 	if err != nil && !errors.Is(err, node.ErrNotFound) {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
@@ -42,22 +40,9 @@ func (b *Broker) Brought(ctx context.Context, id command.JobID, spec jobspec.Spe
 	return err
 }
 
-// NotBrought ends a job that is held for its inputs, since they will not be here; why is for people. The end is noted
-// before that of the job, so that nobody takes it for its user's doing. Errors wrap node.ErrEnded if the job waits for
-// none any more.
+// NotBrought ends a job that is held for its inputs, since they will not be here; why is for people. Errors wrap
+// node.ErrEnded if the job waits for none any more: its user may have cancelled it a moment ago.
 func (b *Broker) NotBrought(ctx context.Context, id command.JobID, why string) error {
-	job, err := b.Job(ctx, id)
-	if err != nil {
-		return err
-	}
-	end := node.AttachedEnd{
-		State: fsm.TaskCancelled.String(), Reason: why, Created: job.SubmittedAt, Ended: time.Now(), Unbrought: true,
-	}
-	if b.exporter.book.Has(id.Num) {
-		if err := b.exporter.book.End(id.Num, &end); err != nil {
-			return err
-		}
-	}
 	return b.tellBrought(ctx, core.BroughtEvent{Num: id.Num, Why: why})
 }
 

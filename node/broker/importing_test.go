@@ -105,13 +105,24 @@ func TestInputsThatDoNotCome(t *testing.T) {
 	if err = s.NotBrought(t.Context(), id, "again"); !errors.Is(err, node.ErrEnded) {
 		t.Error(err)
 	}
-	id = s.importing(t)
-	over = s.AttachedEnded(id)
-	if err = s.Cancel(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	<-over
-	if end := s.exported(t, id); end.Unbrought || end.State != "cancelled" || end.Why != "" {
-		t.Errorf("%+v", end)
+}
+
+// TestCancelledBeforeItsInputsFailed: who cancels a job first has cancelled it, although its inputs turn out a moment
+// later not to come. The end was noted as theirs before it was asked whether the job waits still.
+func TestCancelledBeforeItsInputsFailed(t *testing.T) {
+	s := startLeaving(t, 1)[0]
+	for range 20 {
+		id := s.importing(t)
+		over := s.AttachedEnded(id)
+		if err := s.Cancel(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.NotBrought(t.Context(), id, "no such file"); !errors.Is(err, node.ErrEnded) {
+			t.Error(err)
+		}
+		<-over
+		if end := s.exported(t, id); end.Unbrought || end.State != "cancelled" || end.Why != "" {
+			t.Fatalf("%+v", end)
+		}
 	}
 }

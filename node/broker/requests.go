@@ -234,7 +234,7 @@ func (b *Broker) Metrics(ctx context.Context) node.Metrics {
 	_ = b.query(ctx, func(c *core.Core) { // a stopping broker shows zeros
 		f := c.Figures()
 		m.Attempts, m.HomeWaiting, m.Publishing, m.Keys = f.Attempts, f.HomeWaiting, f.Publishing, f.Keys
-		m.HeldByHand, m.GatedTasks = f.HeldByHand, f.GatedTasks
+		m.HeldByHand, m.GatedTasks, m.AwaitInputs = f.HeldByHand, f.GatedTasks, f.AwaitInputs
 		m.Users = f.Users
 	})
 	return m

@@ -39,7 +39,7 @@ func (c *Core) bring(ev *BroughtEvent, fx *Effects) error {
 		return node.ErrEnded
 	}
 	if ev.Why != "" {
-		c.endHeld(c.after.Cancel(ev.Num, ev.Why, fx))
+		c.endHeld(c.after.NotBrought(ev.Num, ev.Why, fx))
 		return nil
 	}
 	js := ev.Spec.JobSpec(c.site, ev.Num, j.Spec.CreatedMs, c.sealer)

@@ -55,6 +55,9 @@ func TestHeldForInputs(t *testing.T) {
 	if got := a.core.AwaitInputs(); len(got) != 1 || got[0] != job.ID.Num || len(a.live()) > 0 {
 		t.Fatalf("%v, %v", got, a.live())
 	}
+	if n := a.core.Figures().AwaitInputs; n != 1 {
+		t.Errorf("counted are %d", n)
+	}
 	with := strings.TrimSuffix(sleepJob, "}") + `,"env":{"INPUTS":"here"}}` // machines of the rig take no files
 	if err := a.brought(job.ID.Num, with, ""); err != nil {
 		t.Fatal(err)
@@ -67,8 +70,8 @@ func TestHeldForInputs(t *testing.T) {
 	if err := a.brought(job.ID.Num, with, ""); !errors.Is(err, node.ErrEnded) {
 		t.Errorf("again: %v", err)
 	}
-	if n := len(a.core.AwaitInputs()); n != 0 {
-		t.Errorf("%d await inputs", n)
+	if n, counted := len(a.core.AwaitInputs()), a.core.Figures().AwaitInputs; n+counted != 0 {
+		t.Errorf("%d await inputs, counted are %d", n, counted)
 	}
 }
 
@@ -116,6 +119,19 @@ func TestInputsThatDoNotCome(t *testing.T) {
 	if _, why := a.sees(job.ID); why != "the disk is full" {
 		t.Errorf("%q", why)
 	}
+	unbrought := func(want bool) {
+		t.Helper()
+		if v, ok := a.core.Own().Job(job.ID.Num); !ok || v.Unbrought != want {
+			t.Errorf("%t: %+v", ok, v)
+		}
+	}
+	unbrought(true)
+	if n := a.core.Figures().AwaitInputs; n != 0 {
+		t.Errorf("counted are %d", n)
+	}
+	a.boot()
+	r.settle()
+	unbrought(true)
 	job = a.importing(sleepJob)
 	a.turn(CancelEvent{Num: job.ID.Num, Reply: func(err error) {
 		if err != nil {
@@ -126,9 +142,29 @@ func TestInputsThatDoNotCome(t *testing.T) {
 	if err := a.brought(job.ID.Num, sleepJob, ""); !errors.Is(err, node.ErrEnded) {
 		t.Error(err)
 	}
+	if err := a.brought(job.ID.Num, sleepJob, "the disk is full"); !errors.Is(err, node.ErrEnded) {
+		t.Error(err)
+	}
 	a.boot()
 	r.settle()
 	a.wantStates("cancelled", job)
+	unbrought(false)
+}
+
+// TestInputsKeepThePriority: what its user changed while the inputs were on their way stays. It became again what the
+// job was submitted with.
+func TestInputsKeepThePriority(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 2)
+	a := r.sites[0]
+	job := a.importing(sleepJob)
+	a.setPriority(7, job.ID)
+	if err := a.brought(job.ID.Num, sleepJob, ""); err != nil {
+		t.Fatal(err)
+	}
+	a.wantStates("running", job)
+	if js, _ := a.core.Own().Spec(job.ID.Num); js.Priority != 7 {
+		t.Errorf("priority %d", js.Priority)
+	}
 }
 
 // TestOtherSpecIsNotBrought: inputs are all that may change.

@@ -351,6 +351,7 @@ type Figures struct {
 	Attempts, HomeWaiting, Publishing, Keys int
 	// HeldByHand are jobs, GatedTasks those that this site's gates hold in the state.
 	HeldByHand, GatedTasks int
+	AwaitInputs            int // jobs
 
 	Users node.UserTotals
 }
@@ -360,7 +361,7 @@ func (c *Core) Figures() Figures {
 	users := c.quotas.Totals()
 	byHand, gated := c.gates.Totals()
 	return Figures{
-		HeldByHand: byHand, GatedTasks: gated,
+		HeldByHand: byHand, GatedTasks: gated, AwaitInputs: c.after.AwaitInputs(),
 		Attempts: c.attempts.Len(), HomeWaiting: c.home.Waiting(), Publishing: max(c.pubs.Len()-users.HeldJobs, 0),
 		Keys: c.keys.Len(), Users: users,
 	}

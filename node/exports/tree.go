@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/cloudshare/cloudshare/node/files"
 )
@@ -84,7 +85,8 @@ func (w *walk) folder(at string, depth int) error {
 
 // read returns what is in a folder, sorted: a name before those that it begins, as paths are compared.
 func (w *walk) read(at string) (list []fs.DirEntry, err error) {
-	d, err := w.dir.Open(at)
+	// A fifo may have taken the folder's place since its name was read: it is not waited for.
+	d, err := w.dir.OpenFile(at, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, plain(err)
 	}

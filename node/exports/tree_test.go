@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/node/files"
@@ -75,5 +76,23 @@ func TestCheckFolder(t *testing.T) {
 		if err := CheckFolder(root, rel); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: %v", rel, err)
 		}
+	}
+}
+
+// TestFifoForAFolder: one that takes a folder's place after its name was read is not waited for. An import hung there,
+// and with it the broker's stop.
+func TestFifoForAFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "was-a-folder"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := openFolder(Root{Name: dir, Folder: dir}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	w := walk{dir: sub, f: func(string, *os.File) error { return nil }}
+	if err := w.folder("was-a-folder", 0); !errors.Is(err, ErrRefused) {
+		t.Error(err)
 	}
 }

@@ -37,6 +37,9 @@ func stateOf(a *node.Attached, job *node.Job) string {
 	if job.Counts["assigned"] > 0 {
 		return stateInitializing
 	}
+	if job.Unbrought {
+		return stateSystemError
+	}
 	if s := liveStates[job.State]; s != "" {
 		return s
 	}
@@ -90,7 +93,11 @@ func taskOf(id string, a *node.Attached, job *node.Job, v view) (tesTask, error)
 	if a.End != nil && t.CreationTime == "" {
 		t.CreationTime = moment(a.End.Created)
 	}
-	t.Logs = []tesTaskLog{logOf(&doc, a.End, job, v)}
+	end := a.End
+	if end == nil && job.Unbrought { // it is noted soon; clients read an exit code of what has ended
+		end = &node.AttachedEnd{State: job.State, Reason: job.Reason, Ended: job.EndedAt, Unbrought: true}
+	}
+	t.Logs = []tesTaskLog{logOf(&doc, end, job, v)}
 	return t, nil
 }
 

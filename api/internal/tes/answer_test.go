@@ -3,6 +3,7 @@ package tes
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,24 @@ func TestStates(t *testing.T) {
 		if got := stateOf(&node.Attached{End: c.end}, &node.Job{State: c.job, Counts: c.counts}); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+// TestInputsDidNotComeAMomentAgo: before the end is noted, the task has the state and the exit code that it keeps, and
+// says why; a broker without a leader notes it late.
+func TestInputsDidNotComeAMomentAgo(t *testing.T) {
+	p, _ := mustSpec(t, `{"executors":[{"image":"a","command":["b"]}]}`)
+	a, err := p.attached()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := node.Job{State: "cancelled", Reason: "no such file", Unbrought: true}
+	got, err := taskOf("s.1", a, &job, viewFull)
+	if err != nil || got.State != stateSystemError {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if l := got.Logs[0]; len(l.Logs) != 1 || l.Logs[0].ExitCode != noExitCode || !slices.Contains(l.SystemLogs, "no such file") {
+		t.Errorf("%+v", l)
 	}
 }
 

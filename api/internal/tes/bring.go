@@ -68,12 +68,8 @@ func reasonOf(err error, p *problem.Problem) string {
 
 // bringUntilEnd tries until the inputs are here; its error is why they will not be.
 func (t *Tasks) bringUntilEnd(ctx context.Context, id command.JobID, user string) error {
-	a, err := t.Broker.Attached(ctx, id)
-	switch {
-	case err != nil:
+	if _, err := t.Broker.Attached(ctx, id); err != nil {
 		return err
-	case a.End != nil && a.End.Unbrought: // a broker was killed before the job ended, too
-		return bad("inputs", "%s", a.End.Reason)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
@@ -86,13 +82,22 @@ func (t *Tasks) bringUntilEnd(ctx context.Context, id command.JobID, user string
 		case <-ctx.Done():
 		}
 	})
-	began := time.Now()
+	return keepTrying(ctx, func() error { return t.tryToBring(ctx, id, user) }, t.patience)
+}
+
+// keepTrying tries until it has succeeded, or has failed for as long as patience says after the first failure: what
+// took hours before does not count.
+func keepTrying(ctx context.Context, try func() error, patience func(error) time.Duration) error {
+	var failed time.Time
 	for pause := importPause; ; pause = min(2*pause, maxImportPause) {
-		err := t.tryToBring(ctx, id, user)
+		err := try()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err == nil || time.Since(began) >= t.patience(err) {
+		if err != nil && failed.IsZero() {
+			failed = time.Now()
+		}
+		if err == nil || time.Since(failed) >= patience(err) {
 			return err
 		}
 		select {
@@ -119,7 +124,7 @@ func (t *Tasks) patience(err error) time.Duration {
 // tryToBring brings a job's inputs once, by the document that is kept of its task, and has it run.
 func (t *Tasks) tryToBring(ctx context.Context, id command.JobID, user string) error {
 	var p *plan
-	err := t.turns.read(ctx, func() (rerr error) {
+	err := t.turns.read(ctx, MaxBody, func() (rerr error) {
 		p, rerr = t.planOf(ctx, id, user)
 		return rerr
 	})

@@ -24,6 +24,9 @@ const (
 	// scanEvery is how often it is looked which jobs wait for their inputs: those of earlier runs, and what was
 	// accepted although nobody was told so.
 	scanEvery = time.Minute
+	// closeFor is for how long what goes on is waited for when the broker stops: who reads from a file system that
+	// hangs does not end.
+	closeFor = 10 * time.Second
 )
 
 // errCancelled ends an import whose task was cancelled.
@@ -91,13 +94,23 @@ func (m *imports) start() {
 	}
 }
 
-// close ends what goes on, and waits for that. It may be called again, and before start.
+// close ends what goes on, and waits for that, closeFor at most. It may be called again, and before start.
 func (m *imports) close() {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
 	m.cancel()
-	m.under.Wait()
+	over := make(chan struct{})
+	go func() {
+		m.under.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(closeFor):
+		m.log.Warn().Msgf("inputs of tasks are still being read after %s: stopping without them, the next start begins them again; "+
+			"look whether a file system of tes.roots hangs", closeFor)
+	}
 }
 
 func (m *imports) scanLoop() {

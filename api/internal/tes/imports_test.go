@@ -199,3 +199,23 @@ func TestScansBeginNothingTwice(t *testing.T) {
 		b.wantBegun(t, 1)
 	})
 }
+
+// TestHungImportsEndNoStop: who reads from a file system that hangs does not keep the broker from stopping. It did.
+func TestHungImportsEndNoStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBringers(t)
+		hangs := make(chan struct{})
+		b.bring = func(context.Context, command.JobID, string) { <-hangs }
+		b.take(t, "alice", 1)
+		began := time.Now()
+		b.close()
+		if took := time.Since(began); took != closeFor {
+			t.Errorf("closed after %s", took)
+		}
+		close(hangs)
+		b.close()
+		if took := time.Since(began); took != closeFor {
+			t.Errorf("closed again after %s", took)
+		}
+	})
+}

@@ -15,8 +15,12 @@ import (
 	"github.com/cloudshare/cloudshare/node/files"
 )
 
-// maxInline is how large a content may be that stands in the job; larger ones are put into the store.
-const maxInline = 4 << 10
+const (
+	// maxInline is how large a content may be that stands in the job; larger ones are put into the store.
+	maxInline = 4 << 10
+	// maxInlineSum bounds those of one job together, whose text has 1 MiB at most: as JSON one byte may be six.
+	maxInlineSum = 64 << 10
+)
 
 // fetches reports whether inputs come from elsewhere, which may take long.
 func (p *plan) fetches() bool {
@@ -58,7 +62,7 @@ func (b *bringer) storeOne(ctx context.Context, from *placed, kind string, in ma
 	case from.URL != "":
 		in["url"] = from.URL
 		return nil
-	case from.Root.Name == "" && len(from.Content) <= maxInline:
+	case from.Inline:
 		in["content"] = from.Content
 		return nil
 	case from.Root.Name == "":

@@ -41,7 +41,8 @@ func (t *Tasks) create(w http.ResponseWriter, r *http.Request, _ func(string) st
 	if _, err := rest.MediaType(r, wire.TypeJSON); err != nil {
 		return err
 	}
-	body, err := t.Bodies.Read(w, r)
+	body, release, err := t.Bodies.ReadHeld(w, r)
+	defer release() // a task may wait long for its turn, with its text
 	if err != nil {
 		return err
 	}

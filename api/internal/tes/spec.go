@@ -25,6 +25,8 @@ type placed struct {
 	Rel     string
 	URL     string
 	Content string
+	// Inline: the content stands in the job.
+	Inline bool
 }
 
 // plan is a task on its way to be a job: what is left to do is to bring its inputs into the store.
@@ -65,10 +67,15 @@ func (p *plan) tell(format string, args ...any) {
 const maxTold = 100
 
 func (p *plan) placeInputs(user string, roots exports.Roots) error {
+	inline := maxInlineSum
 	for i := range p.task.Inputs {
 		in, field := &p.task.Inputs[i], fmt.Sprintf("inputs.%d.url", i)
 		if in.Content != nil {
-			p.inputs = append(p.inputs, placed{Content: *in.Content})
+			is := placed{Content: *in.Content, Inline: len(*in.Content) <= min(maxInline, inline)}
+			if is.Inline {
+				inline -= len(is.Content)
+			}
+			p.inputs = append(p.inputs, is)
 			continue
 		}
 		if remote := strings.HasPrefix(in.URL, "https://") || strings.HasPrefix(in.URL, files.ObjectScheme); remote {

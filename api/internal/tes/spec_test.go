@@ -2,6 +2,7 @@ package tes
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,38 @@ func mustSpec(t *testing.T, body string) (*plan, jobspec.Spec) {
 		t.Fatalf("%s: %v", body, err)
 	}
 	return p, spec
+}
+
+// TestManyContents: those that would make the job's text too long are put into the store. Such a task was refused, and
+// with an input of this site's files as well it was accepted, and failed later.
+func TestManyContents(t *testing.T) {
+	body := `{"executors":[{"image":"a","command":["b"]}],"inputs":[`
+	for i := range 255 {
+		body += fmt.Sprintf(`{"path":"/%d","content":"%s"},`, i, strings.Repeat(`\n`, maxInline))
+	}
+	task, err := parse([]byte(strings.TrimSuffix(body, ",") + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := translate(task, "alice", roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &storeOf{}
+	inputs, err := (&bringer{put: s.put, left: 1 << 30}).store(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = p.spec(inputs); err != nil || len(s.puts) != 255-maxInlineSum/maxInline {
+		t.Errorf("%d are in the store, %v", len(s.puts), err)
+	}
+	foreseen, err := p.foreseen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = p.spec(foreseen); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestPlainTaskIsItsCommand: an executor that needs nothing else is the job's own command, and no shell stands before

@@ -19,48 +19,55 @@ import (
 // accepted must be known here.
 const submitFor = 30 * time.Second
 
-// submit makes a job of a task. Inputs that have to come from elsewhere are brought later.
+// submit makes a job of a task. Inputs that have to come from elsewhere are brought later. What is wrong with a task
+// that has a key is said by the core: the key may stand for a job already, whose inputs were here when it was made.
 func (t *Tasks) submit(ctx context.Context, body []byte, key string) (answer node.Answer, err error) {
 	user := userOf(ctx)
-	var p *plan
-	if err = t.turns.read(ctx, func() error {
-		task, perr := parse(body)
-		if perr == nil {
-			p, perr = translate(task, user, t.Roots)
-		}
-		return perr
-	}); err != nil {
+	req := node.Request{Key: key, Meaning: sha256.Sum256(body)}
+	err = t.prepare(ctx, body, user, &req)
+	if err != nil && (key == "" || ctx.Err() != nil) {
 		return answer, err
 	}
-	req := node.Request{Key: key, Meaning: sha256.Sum256(body), Importing: p.fetches()}
-	if req.Attached, err = p.attached(); err != nil {
-		return answer, err
-	}
-	if req.Importing {
-		return t.submitLater(ctx, p, user, req)
-	}
-	inputs, err := t.bringer(user).store(ctx, p)
-	if err != nil {
-		return answer, err
-	}
-	if req.Spec, err = p.spec(inputs); err != nil {
-		return answer, err
+	if req.Refused = err; err == nil && req.Importing {
+		return t.submitLater(ctx, user, req)
 	}
 	answer = t.Broker.Submit(ctx, []node.Request{req})[0]
 	return answer, answer.Err
 }
 
-// submitLater makes a job that is held until its inputs are here, and has them brought. What can be seen at once to be
-// wrong with them is said at once.
-func (t *Tasks) submitLater(
-	ctx context.Context, p *plan, user string, req node.Request,
-) (answer node.Answer, err error) {
-	if req.Spec, err = t.foresee(ctx, p, user); err != nil {
-		return answer, err
+// prepare makes a request of a task, with a place among those that wait for their inputs if it is one of them.
+func (t *Tasks) prepare(ctx context.Context, body []byte, user string, req *node.Request) error {
+	var p *plan
+	err := t.turns.read(ctx, len(body), func() error {
+		task, perr := parse(body)
+		if perr == nil {
+			p, perr = translate(task, user, t.Roots)
+		}
+		return perr
+	})
+	if err != nil {
+		return err
 	}
-	if err = t.imports.reserve(user); err != nil {
-		return answer, err
+	if req.Attached, err = p.attached(); err != nil {
+		return err
 	}
+	if p.fetches() {
+		if req.Spec, err = t.foresee(ctx, p, user); err != nil {
+			return err
+		}
+		req.Importing = true
+		return t.imports.reserve(user)
+	}
+	inputs, err := t.bringer(user).store(ctx, p)
+	if err != nil {
+		return err
+	}
+	req.Spec, err = p.spec(inputs)
+	return err
+}
+
+// submitLater makes a job that is held until its inputs are here, and has them brought. A place is reserved for it.
+func (t *Tasks) submitLater(ctx context.Context, user string, req node.Request) (answer node.Answer, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitFor)
 	defer cancel()
 	answer = t.Broker.Submit(ctx, []node.Request{req})[0]
@@ -106,8 +113,10 @@ func (p *plan) foreseen() (list []map[string]any, err error) {
 		switch {
 		case from.URL != "":
 			in["url"] = from.URL
+		case from.Inline:
+			in["content"] = from.Content
 		case from.Root.Name == "":
-			in["content"] = ""
+			in["sha256"] = anyHash
 		case p.task.Inputs[i].Type == typeDirectory:
 			err = exports.CheckFolder(from.Root, from.Rel)
 			in["manifest"] = anyHash

@@ -82,7 +82,7 @@ func New(c Config) *Tasks {
 // Start has inputs brought that tasks of earlier runs of the broker wait for.
 func (t *Tasks) Start() { t.imports.start() }
 
-// Close ends what goes on, and waits for it. It may be called again, and before Start.
+// Close ends what goes on, and waits for it for a while. It may be called again, and before Start.
 func (t *Tasks) Close() { t.imports.close() }
 
 // Register adds the operations.

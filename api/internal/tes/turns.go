@@ -10,8 +10,11 @@ import (
 )
 
 const (
-	// maxParsed bounds the texts that are read at once, each of 8 MiB with 100,000 values at most.
-	maxParsed = 2
+	// maxParsed bounds the texts that are read at once, each of 8 MiB with 100,000 values at most, and maxSmallParsed
+	// those of smallText bytes at most besides: whoever sends large ones holds up nobody's small ones.
+	maxParsed      = 2
+	maxSmallParsed = 64
+	smallText      = 16 << 10
 	// maxLooking bounds the requests that look whether their files are here, userLooking those of one user: a file
 	// system that does not answer holds up no others'.
 	maxLooking  = 16
@@ -22,7 +25,8 @@ const (
 
 // turns bounds what is under way for tasks that are being created.
 type turns struct {
-	parsing chan struct{} // has one for each text that is read
+	parsing      chan struct{} // has one for each text that is read
+	parsingSmall chan struct{} // has one for each small one
 
 	mu    sync.Mutex
 	looks counts        // requests that look for files
@@ -31,15 +35,20 @@ type turns struct {
 
 func newTurns() *turns {
 	return &turns{
-		parsing: make(chan struct{}, maxParsed), looks: counts{of: map[string]int{}}, freed: make(chan struct{}),
+		parsing: make(chan struct{}, maxParsed), parsingSmall: make(chan struct{}, maxSmallParsed),
+		looks: counts{of: map[string]int{}}, freed: make(chan struct{}),
 	}
 }
 
-// read reads a text when it is its turn.
-func (t *turns) read(ctx context.Context, f func() error) error {
+// read reads a text of so many bytes when it is its turn.
+func (t *turns) read(ctx context.Context, size int, f func() error) error {
+	turn := t.parsing
+	if size <= smallText {
+		turn = t.parsingSmall
+	}
 	select {
-	case t.parsing <- struct{}{}:
-		defer func() { <-t.parsing }()
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
 		return f()
 	case <-ctx.Done():
 		return context.Cause(ctx)

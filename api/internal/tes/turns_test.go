@@ -61,13 +61,30 @@ func TestTextsAreReadInTurns(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := u.read(ctx, func() error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := u.read(ctx, MaxBody, func() error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("one more was read: %v", err)
 	}
 	<-u.parsing
-	if err := u.read(t.Context(), func() error { return errFile }); !errors.Is(err, errFile) {
+	if err := u.read(t.Context(), MaxBody, func() error { return errFile }); !errors.Is(err, errFile) {
 		t.Errorf("read: %v", err)
 	}
 }
 
 var errFile = errors.New("any")
+
+// TestLargeTextsHoldUpNoSmallOnes: while large texts are read, small ones are as well, and a large one waits.
+func TestLargeTextsHoldUpNoSmallOnes(t *testing.T) {
+	u := newTurns()
+	for range cap(u.parsing) {
+		u.parsing <- struct{}{}
+	}
+	read := false
+	if err := u.read(t.Context(), smallText, func() error { read = true; return nil }); err != nil || !read {
+		t.Errorf("a small one: %t, %v", read, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := u.read(ctx, smallText+1, func() error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("a large one: %v", err)
+	}
+}

@@ -34,14 +34,21 @@ func NewBodies(most, lines int64, timeout time.Duration, slow *Places) *Bodies {
 // with each read, and is taken back once all has come: one that passes later
 // would end the request's context.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, release, err := b.ReadHeld(w, r)
+	release()
+	return body, err
+}
+
+// ReadHeld is Read for bodies that wait for something once they are here: their bytes are among those that are read at
+// a time until release is called, which may be so again, and after an error.
+func (b *Bodies) ReadHeld(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
+	var bytes *share // nil while the body is small
+	release = func() { bytes.release() }
 	if r.ContentLength > b.most {
-		return nil, tooLarge(b.most)
+		return nil, release, tooLarge(b.most)
 	}
 	in := b.newDeadlineReader(w, r, b.most)
 	defer in.finish()
-	var bytes *share // nil while the body is small
-	defer func() { bytes.release() }()
-	var body []byte
 	if r.ContentLength > 0 {
 		// Room to see the end without growing; no more than that for a promise.
 		body = make([]byte, 0, min(r.ContentLength+1, promisedBytes))
@@ -55,7 +62,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 				}
 				if err := bytes.grow(cap(body) - before); err != nil {
 					w.Header().Set("Connection", "close") // as below
-					return nil, err
+					return nil, release, err
 				}
 			}
 		}
@@ -63,11 +70,11 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		body = body[:len(body)+n]
 		if errors.Is(err, io.EOF) {
 			in.stop()
-			return body, nil
+			return body, release, nil
 		}
 		if err != nil {
 			w.Header().Set("Connection", "close") // net/http must not wait for the rest
-			return nil, b.wordError(err, b.most)
+			return nil, release, b.wordError(err, b.most)
 		}
 	}
 }

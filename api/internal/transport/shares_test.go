@@ -122,6 +122,21 @@ func TestLargeBodiesAreCounted(t *testing.T) {
 	}
 }
 
+// TestHeldBodiesAreCounted until they are released, which may be so again.
+func TestHeldBodiesAreCounted(t *testing.T) {
+	b := NewBodies(1<<20, 1<<20, time.Minute, NewPlaces(1, "slow", "Slow", "bodies", whoOf))
+	r := httptest.NewRequestWithContext(as("alice"), "POST", "/", strings.NewReader(strings.Repeat("x", 1<<20)))
+	body, release, err := b.ReadHeld(httptest.NewRecorder(), r)
+	if err != nil || len(body) != 1<<20 || b.held.of["alice"] < len(body)-2*promisedBytes {
+		t.Errorf("%d bytes, %v; %d are held", len(body), err, b.held.of["alice"])
+	}
+	release()
+	release()
+	if b.held.all != 0 || len(b.held.of) != 0 {
+		t.Errorf("%d bytes are held, by %v", b.held.all, b.held.of)
+	}
+}
+
 // remote is a connection from an address.
 type remote struct {
 	net.Conn

@@ -103,7 +103,7 @@ func TestRoomForHeldJobs(t *testing.T) {
 	now := turn.Clock{}
 	b := NewBook("a", &now)
 	js := specOf(7)
-	b.users["alice"] = amount{MaxHeld / partsOfUser, 1}
+	b.users["alice"] = amount{jobs: MaxHeld / partsOfUser, bytes: 1}
 	b.all = b.users["alice"]
 	if err := b.Room(&js, 1, "alice"); !errors.Is(err, node.ErrFull) || !strings.Contains(err.Error(), "of user alice") {
 		t.Error(err)

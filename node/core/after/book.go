@@ -51,6 +51,8 @@ const (
 	InputsAwaited Inputs = "awaited"
 	// InputsBrought is of one whose inputs have come.
 	InputsBrought Inputs = "brought"
+	// InputsFailed is of one that has ended since they will not come, and not because its user cancelled it.
+	InputsFailed Inputs = "failed"
 )
 
 // Job is a job that waits for others, or for its inputs, or has waited in vain.
@@ -58,7 +60,7 @@ type Job struct {
 	Spec command.JobSpec // changes in its priority, and once by Brought
 	User string
 	On   []Dep // never changes
-	// Inputs only grow: from InputsAwaited to InputsBrought.
+	// Inputs change once: from InputsAwaited to InputsBrought or InputsFailed.
 	Inputs Inputs
 	// EndedMs is when it was cancelled, in unix milliseconds, and Reason why; 0 = it is held.
 	EndedMs int64
@@ -83,8 +85,16 @@ func (j *Job) bytes() int { return bytesOf(&j.Spec, len(j.On)) }
 
 func bytesOf(js *command.JobSpec, deps int) int { return js.SizeBound() + heldBytes + deps*depBytes }
 
-// amount is how much is held.
-type amount struct{ jobs, bytes int }
+// amount is how much is held; awaiting are those of the jobs whose inputs are not here.
+type amount struct{ jobs, bytes, awaiting int }
+
+// add counts a job, or takes it away if sign is −1.
+func (a *amount) add(j *Job, sign int) {
+	a.jobs, a.bytes = a.jobs+sign, a.bytes+sign*j.bytes()
+	if j.Inputs == InputsAwaited {
+		a.awaiting += sign
+	}
+}
 
 // Book holds the jobs that wait for others. One goroutine has it, the core's.
 type Book struct {
@@ -136,6 +146,9 @@ func (b *Book) IsHeld(num uint64) bool {
 // Held returns how many jobs wait for others.
 func (b *Book) Held() int { return b.held.Len() }
 
+// AwaitInputs returns how many of them have no inputs here yet.
+func (b *Book) AwaitInputs() int { return b.all.awaiting }
+
 // LastBelow returns the greatest number of a job here below another one, 0 = of all.
 func (b *Book) LastBelow(below uint64) (num uint64, ok bool) { return b.nums.LastBelow(below) }
 
@@ -166,12 +179,12 @@ func (b *Book) Room(js *command.JobSpec, deps int, user string) error {
 
 // count adds a job to what is held, or takes it from that.
 func (b *Book) count(j *Job, sign int) {
-	b.all.jobs, b.all.bytes = b.all.jobs+sign, b.all.bytes+sign*j.bytes()
+	b.all.add(j, sign)
 	if j.User == "" {
 		return
 	}
 	a := b.users[j.User]
-	a.jobs, a.bytes = a.jobs+sign, a.bytes+sign*j.bytes()
+	a.add(j, sign)
 	if b.users[j.User] = a; a == (amount{}) {
 		delete(b.users, j.User)
 	}

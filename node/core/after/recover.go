@@ -66,7 +66,8 @@ func (b *Book) recoverJob(num uint64, v []byte, userOf func(num uint64) string) 
 			return fmt.Errorf("held job %d: it waits for job %d, condition %d: malformed", num, d.Num, d.When)
 		}
 	}
-	known := r.Inputs == "" || r.Inputs == InputsAwaited || r.Inputs == InputsBrought
+	known := r.Inputs == "" || r.Inputs == InputsAwaited || r.Inputs == InputsBrought ||
+		r.Inputs == InputsFailed && r.EndedMs != 0
 	if r.Spec.Num != num || len(r.After) == 0 && r.Inputs == "" || !known {
 		return fmt.Errorf("held job %d: malformed", num)
 	}
@@ -86,7 +87,7 @@ func (b *Book) Check() error {
 		if !j.Held() {
 			continue
 		}
-		all.jobs, all.bytes = all.jobs+1, all.bytes+j.bytes()
+		all.add(j, 1)
 		left, vain := 0, false
 		if j.Inputs == InputsAwaited {
 			left++

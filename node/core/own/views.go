@@ -20,6 +20,8 @@ type Record struct {
 	Spec   command.JobSpec // its slices are shared, and never change
 	counts fsm.Counts
 	held   uint32 // of counts[fsm.Queued]: tasks of a job that waits for others
+	// unbrought: the job has ended since its inputs did not come.
+	unbrought bool
 	homejobs.Summary
 }
 
@@ -41,7 +43,7 @@ func (o *Jobs) Spec(num uint64) (js command.JobSpec, ok bool) {
 func (o *Jobs) Record(num uint64) (r Record, steps int, ok bool) {
 	if h := o.home.Find(num); h != nil {
 		sum, steps := h.Sum()
-		r = Record{h.Spec, h.Counts(), 0, sum}
+		r = Record{Spec: h.Spec, counts: h.Counts(), Summary: sum}
 		if o.home.IsHeld(num) {
 			if r.held = r.counts[fsm.Queued]; r.counts.JobState() == fsm.Queued {
 				r.Reason = gates.ByHand
@@ -52,6 +54,7 @@ func (o *Jobs) Record(num uint64) (r Record, steps int, ok bool) {
 	if a := o.after.Find(num); a != nil {
 		r.Spec, r.Reason, r.EndedMs = a.Spec, o.after.WaitsFor(a), a.EndedMs
 		r.counts[a.State()] = a.Spec.Count
+		r.unbrought = a.Inputs == after.InputsFailed
 		if a.Held() {
 			o.addAsked(&r)
 			r.held = r.counts[fsm.Queued]
@@ -90,7 +93,7 @@ func (r *Record) View(site string, by jobspec.Opener) node.Job {
 		Reason:     r.Reason,
 		Durability: node.DurableSite, Counts: node.CountsOf(r.counts, r.held),
 		SubmittedAt: time.UnixMilli(r.Spec.CreatedMs),
-		StartedAt:   unixMs(r.StartedMs), EndedAt: unixMs(r.EndedMs),
+		StartedAt:   unixMs(r.StartedMs), EndedAt: unixMs(r.EndedMs), Unbrought: r.unbrought,
 	}
 }
 

@@ -32,6 +32,7 @@ var brokerFigures = []struct {
 	{"cloudshare_home_waiting_tasks", "Home tasks that wait for room.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.HomeWaiting) }},
 	{"cloudshare_publishing_jobs", "Jobs on their way to the federation's queue; those that are held for their users' turns are not.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Publishing) }},
 	{"cloudshare_jobs_held_by_hand", "Jobs of this site that a user holds until release.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.HeldByHand) }},
+	{"cloudshare_jobs_awaiting_inputs", "Jobs of this site, tasks of workflow engines, that wait until their inputs are here.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.AwaitInputs) }},
 	{"cloudshare_gated_tasks", "Tasks of this site's jobs that are held in the federation until this broker releases them.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.GatedTasks) }},
 	{"cloudshare_data_free_bytes", "Free space of the data directory's file system, at the last look.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.FreeBytes) }},
 	{"cloudshare_dying_attempts", "Attempts of the federation that are lost and may still live; their tasks wait for their stop bounds.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Dying) }},

@@ -62,8 +62,8 @@ func (c *Core) expel(s StateReader, fx *Effects) {
 			c.attempts.Drop(a, fx)
 			continue
 		}
-		dead = false
-		c.attempts.Stop(a, "this site lost touch with the federation", fx)
+		c.stopAttempt(a, "this site lost touch with the federation", fx)
+		dead = dead && c.attempts.Find(a.ID) == nil
 	}
 	if !dead {
 		return

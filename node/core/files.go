@@ -149,6 +149,16 @@ func (c *Core) handleUnstaged(ev UnstagedEvent, fx *Effects) {
 	c.declineFiles(ref, a.Handler, ev.Fault, ev.Why)
 }
 
+// stopAttempt has an attempt end. One whose files are here and that waits for its lease or its bound ends at once: no
+// handler has it, and nothing is fetched for it any more whose end could be heard.
+func (c *Core) stopAttempt(a *attempts.Attempt, why string, fx *Effects) {
+	c.attempts.Stop(a, why, fx)
+	if a.Staged {
+		_, why = a.Due()
+		c.endUnstarted(a, executor.Result{Cause: executor.Stopped, Detail: why}, fx)
+	}
+}
+
 // endUnstarted ends an attempt before its start. Another site's is charged for the time in which its files were
 // fetched.
 func (c *Core) endUnstarted(a *attempts.Attempt, r executor.Result, fx *Effects) {

@@ -143,6 +143,60 @@ func TestLostWhileStaging(t *testing.T) {
 	}
 }
 
+// TestStoppedBetweenStagingAndStart: a task was stopped whose files had come and that waited for its site's lease, or
+// for its bound. Nobody ended it, so its machine stayed taken for as long as its site's broker ran.
+func TestStoppedBetweenStagingAndStart(t *testing.T) {
+	for wait, stage := range map[string]func(*rig, *rigSite, executor.ID){
+		"the lease": func(r *rig, b *rigSite, id executor.ID) {
+			r.now = r.now.Add(2 * time.Hour)
+			b.here(id)
+		},
+		"its bound": func(r *rig, b *rigSite, id executor.ID) {
+			b.guard = byTimeout
+			b.core.bounds.SetGuard("local", b.guard)
+			b.here(id)
+			b.pending = nil // the declaration is on its way
+		},
+	} {
+		r, a, b, id := stagingRig(t, strings.Replace(inputJob, `{`, `{"timeout":"10m",`, 1))
+		stage(r, b, id)
+		if at := b.core.attempts.Find(id); at == nil || !at.Staged || len(b.running) != 0 {
+			t.Fatalf("it does not wait for %s: %+v", wait, at)
+		}
+		a.turn(CancelEvent{Num: 2, Reply: func(error) {}})
+		mine := a.pending
+		a.pending = nil
+		a.turn(ResultEvent{Cmds: mine, Results: r.apply(mine...)})
+		b.turn(StateEvent{})
+		r.settle()
+		if v := r.task("a.2"); v.State != fsm.TaskCancelled || b.core.attempts.Len() != 0 || len(b.history) != 0 {
+			t.Errorf("waiting for %s: it is %s, %d attempts left, started %v", wait, v.State, b.core.attempts.Len(), b.history)
+		}
+		if site, _ := r.state.Site("b"); site.Assigned.MilliCPU != 0 {
+			t.Errorf("waiting for %s: it still has %s", wait, site.Assigned)
+		}
+	}
+}
+
+// TestLostWhileAStagedTaskWaits: a site that was lost while a task of another one waited there for the lease never
+// came back: it waited for the end of what had not begun.
+func TestLostWhileAStagedTaskWaits(t *testing.T) {
+	r, a, b, id := stagingRig(t, inputJob)
+	r.now = r.now.Add(2 * time.Hour)
+	b.here(id)
+	v, _ := r.state.Site("b")
+	r.apply(command.Command{
+		ID:   command.ID{Site: "a", Incarnation: a.core.incarnation, Seq: a.core.out.Seq() + 1},
+		Body: &command.SiteLost{Site: "b", Incarnation: v.Incarnation, Term: 1},
+	})
+	b.turn(StateEvent{})
+	now, _ := r.state.Site("b")
+	if now.State != fsm.Alive || now.Incarnation == v.Incarnation || b.core.attempts.Len() != 0 {
+		t.Errorf("it is %s, incarnation %d after %d, %d attempts left",
+			now.State, now.Incarnation, v.Incarnation, b.core.attempts.Len())
+	}
+}
+
 // TestUnreachedOwnerIsNoMillionDeclines: a job of a million tasks whose owner cannot be reached costs its executor an
 // entry for each of its machine's slots that was filled, and one for each rest of the owner.
 func TestUnreachedOwnerIsNoMillionDeclines(t *testing.T) {

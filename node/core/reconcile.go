@@ -49,7 +49,7 @@ func (c *Core) compare(all []fsm.Assignment, s StateReader, fx *Effects) {
 	for id, a := range c.attempts.All() {
 		if !a.Home && !wanted[id] && a.Ended == nil {
 			a.Fenced = true
-			c.attempts.Stop(a, "no longer assigned to this site", fx)
+			c.stopAttempt(a, "no longer assigned to this site", fx)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (c *Core) reconcileAssignment(as fsm.Assignment, s StateReader, fx *Effects
 	case a == nil:
 		c.acceptAssignment(id, as, s, fx)
 	case as.Stop && a.Ended == nil:
-		c.attempts.Stop(a, as.StopWhy, fx)
+		c.stopAttempt(a, as.StopWhy, fx)
 	case a.Staged && a.Ended == nil:
 		c.beginStaged(a, as, s, fx)
 	}

@@ -181,11 +181,17 @@ func (i *Identity) allow(c *peerConn, site string, k Kind) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	c.site, c.kind = site, k
-	return i.mayStay(c)
+	return i.isAllowed(c)
 }
 
-// mayStay reports whether a connection is allowed by the roster of now. REQUIRES: i.mu held.
+// mayStay reports whether a connection that was allowed is so by the roster of now, or ends in a moment. REQUIRES: i.mu
+// held.
 func (i *Identity) mayStay(c *peerConn) bool {
+	return i.isAllowed(c) || i.roster.Find(c.key) == Standing{} && i.owesNews(c)
+}
+
+// isAllowed reports whether a connection is allowed by the roster of now. REQUIRES: i.mu held.
+func (i *Identity) isAllowed(c *peerConn) bool {
 	s := i.roster.Find(c.key)
 	switch {
 	case s.Banned:
@@ -195,7 +201,7 @@ func (i *Identity) mayStay(c *peerConn) bool {
 	case c.accepted && c.kind == KindRaft && !s.Elector:
 		return false
 	}
-	return s.Site != "" && s.Site == c.site || s.Site == "" && i.owesNews(c)
+	return s.Site != "" && s.Site == c.site
 }
 
 // newsWait is how long a connection of raft that was dialed to a site stays once that has another key.
@@ -206,7 +212,7 @@ const newsWait = time.Second
 // has stolen the old key reaches nobody by it. REQUIRES: i.mu held.
 func (i *Identity) owesNews(c *peerConn) bool {
 	next, known := i.roster.Key(c.site)
-	if c.accepted || c.kind != KindRaft || !known || i.roster.Find(next).Banned {
+	if c.accepted || c.kind != KindRaft || c.site == "" || !known || i.roster.Find(next).Banned {
 		return false
 	}
 	if c.replaced.IsZero() {

@@ -362,6 +362,19 @@ func TestReplacedKeyHearsOfIt(t *testing.T) {
 	}
 }
 
+// TestReplacedKeyOpensNothing: that connections stay for a moment is for those that there are. Whoever answers with a
+// replaced key, where a node is dialed and not a site, is given none.
+func TestReplacedKeyOpensNothing(t *testing.T) {
+	s := newSecured(t)
+	s.roster.set(s.keys["a"], Standing{})
+	s.roster.set(identity.Generate(), Standing{Site: "a", Elector: true})
+	to := Peer{Site: "a", Node: s.keys["a"].Public().Node(), Addr: s.addr}
+	if conn, err := s.dial(s.keys["b"], "b", to, KindRaft); err == nil {
+		_ = conn.Close()
+		t.Error("a connection of raft was opened to a key that is nobody's")
+	}
+}
+
 // Strangers who connect and do not shake hands take no place from a member.
 func TestSilentHandshakes(t *testing.T) {
 	s := newSecured(t)

@@ -52,7 +52,8 @@ type Attempt struct {
 	// preparing: the shell prepares its start, and hears that it is to end.
 	preparing bool
 	// held is how it is to be started once it is Staged: all its files are here.
-	held   *turn.StartEffect
+	held *turn.StartEffect
+	// Invariant: while Staged, no handler has it, and Stop ends nothing: its caller does.
 	Staged bool
 	// Collecting: it has ended, and its outputs are being kept; then they are Output.
 	Collecting bool

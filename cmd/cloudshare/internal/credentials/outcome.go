@@ -73,8 +73,13 @@ func keepFormer(dataDir string) error {
 	err := os.Link(filepath.Join(dataDir, config.KeyFile), filepath.Join(dataDir, config.FormerKeyFile))
 	switch {
 	case errors.Is(err, os.ErrNotExist): // it was lost
+		return nil
 	case errors.Is(err, os.ErrExist): // one that was not proven to be over, either: it is the older one
-	case err != nil:
+		return nil
+	case err == nil:
+		err = relay.SyncDir(dataDir) // before its other name goes
+	}
+	if err != nil {
 		return fmt.Errorf("keep the key of before: %w", err)
 	}
 	return nil

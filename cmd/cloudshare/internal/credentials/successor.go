@@ -29,10 +29,7 @@ func Settle(dataDir, site string) (settled bool, err error) {
 	case err != nil:
 		return false, err
 	case next.Public() == want:
-		if err = keepFormer(dataDir); err == nil {
-			err = Swap(dataDir)
-		}
-		if err != nil {
+		if err = swap(dataDir); err != nil {
 			return false, err
 		}
 	}
@@ -65,9 +62,21 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Swap has the key that was to follow take the place of the old one, which is gone then: nobody takes it any more. A
-// crash leaves both files as they were, or as they are to be.
-func Swap(dataDir string) error {
+// Take has the key that was to follow take a site's place, as a member says that it is in force: in the saved roster
+// first, so that whatever a crash leaves is finished by Settle. The member may be wrong: see Proven.
+func Take(dataDir, site string, next identity.Public) error {
+	if err := rename(dataDir, site, next); err != nil {
+		return err
+	}
+	return swap(dataDir)
+}
+
+// swap has the key that was to follow take the place of the old one, which stays as key.former. A crash leaves both
+// files as they were, or as they are to be.
+func swap(dataDir string) error {
+	if err := keepFormer(dataDir); err != nil {
+		return err
+	}
 	err := os.Rename(filepath.Join(dataDir, config.NextKeyFile), filepath.Join(dataDir, config.KeyFile))
 	if err == nil {
 		err = relay.SyncDir(dataDir)
@@ -78,8 +87,8 @@ func Swap(dataDir string) error {
 	return nil
 }
 
-// Rename has the saved roster hold a site with its next key, where the broker that would note it has not seen it.
-func Rename(dataDir, site string, key identity.Public) error {
+// rename has the saved roster hold a site with its next key, where the broker that would note it has not seen it.
+func rename(dataDir, site string, key identity.Public) error {
 	trust, err := truststore.Open(filepath.Join(dataDir, config.RosterFile), nil)
 	if err != nil {
 		return err

@@ -22,7 +22,8 @@ func identified(t *testing.T, dir string, joined bool) ([16]byte, error) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	key, err := identify(t.Context(), config.Config{Site: "site-1", DataDir: dir}, j, joined, zerolog.Nop())
+	cfg := config.Config{Site: "site-1", DataDir: dir, Coordination: config.Raft}
+	key, err := identify(t.Context(), cfg, j, joined, zerolog.Nop())
 	if err != nil {
 		return [16]byte{}, err
 	}
@@ -42,6 +43,22 @@ func TestNodeIsOfTheKey(t *testing.T) {
 	}
 	if again, err := identified(t, dir, true); err != nil || again != first {
 		t.Errorf("second start: %x, %v; want %x", again, err, first)
+	}
+}
+
+// TestNextKeyBesideAnUnreadableLog: whether the next key is in force cannot be asked where the log does not say whom.
+// The start goes on with the key of before: whatever opens the log next says what is wrong with it, or mends it.
+func TestNextKeyBesideAnUnreadableLog(t *testing.T) {
+	dir := t.TempDir()
+	first, err := identified(t, dir, false)
+	raft := filepath.Join(dir, config.RaftDir)
+	next := filepath.Join(dir, config.NextKeyFile)
+	if err = errors.Join(err, identity.Generate().Save(next), os.MkdirAll(raft, 0o700),
+		os.WriteFile(filepath.Join(raft, "member.json"), []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := identified(t, dir, true); err != nil || again != first {
+		t.Errorf("node %x, %v; want %x", again, err, first)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm/signature"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/truststore"
 )
 
 // has reports whether a data folder has a file.
@@ -35,11 +36,12 @@ func settleKey(ctx context.Context, cfg config.Config, log zerolog.Logger) (sett
 	if errors.Is(err, raftlog.ErrNoData) {
 		return settled, nil // it has never been a member
 	}
-	if err != nil {
-		return settled, err
+	var r truststore.Roster
+	taken := false
+	if err == nil {
+		r, taken, err = credentials.Confirm(ctx, cfg.DataDir, cfg.Site, cfg.Deny, members)
 	}
-	r, taken, err := credentials.Confirm(ctx, cfg.DataDir, cfg.Site, cfg.Deny, members)
-	if !taken {
+	if !taken { // also if the log cannot be read: whoever opens it next says why, or mends it
 		log.Warn().Err(err).Str("file", config.NextKeyFile).Msg("whether the members have this site's next key is not known: " +
 			"starting with the one of before; if they refuse that, start this broker again, else run cloudshare key rotate again")
 		return settled, nil

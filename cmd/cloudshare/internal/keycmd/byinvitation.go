@@ -54,10 +54,7 @@ func (k *keys) recoverBy(ctx context.Context, join, file string) error {
 		err = who.Trust.Reset(roster)
 	}
 	if err == nil {
-		err = credentials.Rename(k.dir, v.Site, next.Public())
-	}
-	if err == nil {
-		err = credentials.Swap(k.dir)
+		err = credentials.Take(k.dir, v.Site, next.Public())
 	}
 	if err != nil {
 		return fmt.Errorf("recover the key of %s: %w", v.Site, err)

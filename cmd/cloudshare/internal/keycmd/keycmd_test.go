@@ -185,6 +185,33 @@ func TestRotateGoesOn(t *testing.T) {
 	m.inForce()
 }
 
+// TestRotateAnsweredByAnotherSite: the broker on the folder has not heard that the key is replaced; another says so.
+// The folder was of no use then, for its roster had the key of before, which was gone: no broker started on it.
+func TestRotateAnsweredByAnotherSite(t *testing.T) {
+	m := newMember(t)
+	old := m.inForce()
+	before := credentials.Founded(testFederation, "site-1", old)
+	before.Index = 3
+	if err := credentials.Learn(m.dir, before); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := m.run("", "rotate"); code != 0 {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	m.inForce()
+	if settled, err := credentials.Settle(m.dir, "site-1"); !settled || err != nil {
+		t.Errorf("a start: settled %t, %v", settled, err)
+	}
+	// It may have lied.
+	former, err := identity.Load(filepath.Join(m.dir, config.FormerKeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if former.Public() != old {
+		t.Errorf("the key of before is %s, not %s", former.Public(), old)
+	}
+}
+
 // The recovery key is printed once, alone, and replaces a key that is lost; the saved roster knows the new one.
 func TestRecover(t *testing.T) {
 	m := newMember(t)

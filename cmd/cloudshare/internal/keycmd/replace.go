@@ -95,9 +95,6 @@ func (k *keys) recover(ctx context.Context, file string) error {
 			return k.unsure(fmt.Errorf("replace the key of %s: %w", m.Site, err))
 		}
 	}
-	if err = credentials.Rename(k.dir, m.Site, next.Public()); err != nil {
-		return err
-	}
 	return k.finish(m.Site, next)
 }
 
@@ -148,7 +145,7 @@ func (k *keys) of(site string) error {
 
 // finish puts the next key in its place.
 func (k *keys) finish(site string, next identity.Key) error {
-	if err := credentials.Swap(k.dir); err != nil {
+	if err := credentials.Take(k.dir, site, next.Public()); err != nil {
 		return err
 	}
 	k.Note("Site %s has a new key. Restart its broker now: the others know it by the new key only.", site)

@@ -514,8 +514,8 @@ func TestNobodyHoldsAnothersJobs(t *testing.T) {
 	w.check()
 }
 
-// TestHolesOfAJobAreBounded: a Release makes jobs gated of which few tasks were cancelled before their turn, together at
-// most MaxGateHoles; the others it passes over, whatever they have become, and a later one takes them.
+// TestHolesOfAJobAreBounded: a Release makes jobs gated of which few tasks were cancelled before their turn, together
+// at most MaxGateHoles; the others it passes over, whatever they have become, and a later one takes them.
 func TestHolesOfAJobAreBounded(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.must("a", &command.Raise{Version: command.HoldVersion})

@@ -234,7 +234,7 @@ func (f *fakeBroker) MayHaveRun(command.JobID) []node.ElsewhereError { return f.
 
 func (f *fakeBroker) Dependencies(_ context.Context, id command.JobID, _ int) (node.Dependencies, error) {
 	d := f.waits[id]
-	d.Waiting = slices.Clone(d.Waiting) // whoever asks may leave some out
+	d.Waiting, d.Followed = slices.Clone(d.Waiting), slices.Clone(d.Followed) // whoever asks may leave some out
 	return d, nil
 }
 

@@ -98,3 +98,26 @@ func TestGraphOfJobs(t *testing.T) {
 		t.Errorf("%d %s", w.Code, page)
 	}
 }
+
+// TestGraphOfWhatHasEnded: the graph of a job that has ended, and its page, show who has waited for it, but no jobs of
+// others.
+func TestGraphOfWhatHasEnded(t *testing.T) {
+	u := newUsers(t)
+	mine, his := u.chain("alice", 2), u.chain("bob", 1)[0]
+	u.fake.mu.Lock()
+	followed := node.Dependencies{Followed: []command.JobID{his, mine[1]}, FollowedAll: 2}
+	u.fake.waits = map[command.JobID]node.Dependencies{mine[0]: followed}
+	u.fake.jobs[his.Num-1].Spec.After = []jobspec.Dependency{{Job: mine[0]}}
+	u.fake.mu.Unlock()
+	g := u.graph("alice", mine[0], "")
+	if len(g.Nodes) != 2 || len(g.Edges) != 1 || g.Nodes[1].Side != "after" || g.Nodes[0].MoreAfter != 1 {
+		t.Errorf("%+v", g)
+	}
+	if g = u.graph("operator", mine[0], ""); len(g.Nodes) != 3 || g.Nodes[0].MoreAfter != 0 {
+		t.Errorf("the operator sees %+v", g)
+	}
+	page := u.as("alice", "GET", "/jobs/"+mine[0].String(), "", "Accept", "text/html").Body.String()
+	if !strings.Contains(page, `id="g-`+mine[1].String()+`"`) || strings.Contains(page, his.String()) {
+		t.Error(page)
+	}
+}

@@ -29,6 +29,10 @@ type Dependencies struct {
 	// Waiting are the first jobs that wait for it, of All.
 	Waiting []command.JobID
 	All     int
+	// Followed are the first jobs that have waited for it and do no more, of FollowedAll: of those that its broker
+	// remembers since its start.
+	Followed    []command.JobID
+	FollowedAll int
 }
 
 // Lines are the jobs that the lines of one request have become. Only the broker's core reads and changes them.

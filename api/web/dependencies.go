@@ -31,7 +31,7 @@ func (p *Pages) dependencies(ctx context.Context, job *node.Job, v *jobView) {
 		d = node.Dependencies{}
 	}
 	found := map[command.JobID]*jobgraph.Node{}
-	if len(job.Spec.After)+d.All > 0 {
+	if len(job.Spec.After)+d.All+d.FollowedAll > 0 {
 		v.Graph = p.graph(ctx, job.ID, found)
 	}
 	v.Waits = slices.ContainsFunc(d.On, func(on node.Dependency) bool { return on.State == "" })

@@ -18,7 +18,7 @@ type GraphNode struct {
 	Side  string `json:"side" enum:"before,itself,after" doc:"where it stands to the job"`
 	// MoreBefore and MoreAfter count what is no node.
 	MoreBefore int `json:"more_before,omitempty" doc:"jobs that it names in after and that are no nodes"`
-	MoreAfter  int `json:"more_after,omitempty" doc:"jobs that wait for it and that are no nodes"`
+	MoreAfter  int `json:"more_after,omitempty" doc:"jobs that wait for it, or have, and that are no nodes"`
 }
 
 // GraphEdge says that a job waits for another one, or has waited.

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -439,4 +440,38 @@ func TestReleasedJobStandsInItsPlace(t *testing.T) {
 	}
 	r.settle()
 	a.wantStates("succeeded running running", first, held, second)
+}
+
+// TestEndedJobsKnowTheirFollowers: an ended job's page did not show what began after it. Who has waited for a job is
+// remembered, also if it waits for others still or was cancelled, and by a started broker of those that wait still.
+func TestEndedJobsKnowTheirFollowers(t *testing.T) {
+	r := newRig(t, command.DefaultParams(), 1)
+	a := r.sites[0]
+	first := a.add(sleepJob)
+	second, third := a.add(afterJob(first.ID.String())), a.add(afterJob(first.ID.String()+":any"))
+	fourth := a.add(afterJob(first.ID.String(), second.ID.String()))
+	a.turn(CancelEvent{Num: third.ID.Num, Reply: func(error) {}})
+	followers := func() (list []command.JobID, waiting, all int) {
+		t.Helper()
+		d := a.core.Dependencies(first.ID.Num, 10)
+		few := a.core.Dependencies(first.ID.Num, 1)
+		if len(few.Waiting) > 1 || len(few.Followed) > 1 || few.All != d.All {
+			t.Errorf("of one: %+v, of ten: %+v", few, d)
+		}
+		return d.Followed, d.All, d.FollowedAll
+	}
+	if list, waiting, all := followers(); waiting != 2 || all != 1 || !slices.Equal(list, []command.JobID{third.ID}) {
+		t.Errorf("before its end %d wait, %v of %d have waited", waiting, list, all)
+	}
+	a.finish(a.only(), 0)
+	r.settle()
+	want := []command.JobID{third.ID, second.ID, fourth.ID}
+	if list, waiting, all := followers(); waiting != 0 || all != 3 || !slices.Equal(list, want) {
+		t.Errorf("after its end %d wait, %v of %d have waited", waiting, list, all)
+	}
+	a.boot()
+	r.settle()
+	if list, _, all := followers(); all != 1 || !slices.Equal(list, []command.JobID{fourth.ID}) {
+		t.Errorf("started again: %v of %d have waited", list, all)
+	}
 }

@@ -235,6 +235,13 @@ func (c *Core) Dependencies(num uint64, most int) node.Dependencies {
 	for _, n := range waiting[:max(0, min(len(waiting), most-len(d.Waiting)))] {
 		d.Waiting = append(d.Waiting, command.JobID{Site: c.site, Num: n})
 	}
+	for _, of := range []func(uint64, int) ([]uint64, int){c.after.Followers, c.gates.Followers} {
+		first, all := of(num, most-len(d.Followed))
+		for _, n := range first {
+			d.Followed = append(d.Followed, command.JobID{Site: c.site, Num: n})
+		}
+		d.FollowedAll += all
+	}
 	return d
 }
 

@@ -453,3 +453,21 @@ func TestUnreadableRulesReleaseNothing(t *testing.T) {
 		t.Errorf("%v, %d jobs are known", v.Counts, a.core.gates.Len())
 	}
 }
+
+// TestEndedJobsKnowWhoWaitedForTheirTasks: what waited for a job task by task, and has ended since, is remembered.
+func TestEndedJobsKnowWhoWaitedForTheirTasks(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 2)
+	a := r.sites[0]
+	first := a.add(gatedJob(`"count":2`)).ID
+	second := a.add(gatedJob(fmt.Sprintf(`"count":2,"after":[{"job":%q,"when":"each"}]`, first))).ID
+	if d := a.core.Dependencies(first.Num, 10); d.All != 1 || d.FollowedAll != 0 {
+		t.Errorf("%+v", d)
+	}
+	a.turn(CancelEvent{Num: second.Num, Reply: func(error) {}})
+	r.settle()
+	a.ticks(20)
+	r.settle()
+	if d := a.core.Dependencies(first.Num, 10); d.All != 0 || !slices.Equal(d.Followed, []command.JobID{second}) {
+		t.Errorf("%+v", d)
+	}
+}

@@ -13,7 +13,7 @@ func (w *walk) graph() Graph {
 		w.places[w.found[i].ID] = i
 	}
 	g := Graph{At: w.places[root], Nodes: make([]Node, len(w.found))}
-	waiting := make([]int, len(w.found)) // nodes that wait for each
+	waiting, past := make([]int, len(w.found)), make([]int, len(w.found)) // nodes that wait for each, and that have
 	for to := range w.found {
 		v := &w.found[to]
 		v.MoreBefore = len(v.names)
@@ -26,6 +26,8 @@ func (w *walk) graph() Graph {
 			v.MoreBefore--
 			if d.waits {
 				waiting[from]++
+			} else {
+				past[from]++
 			}
 		}
 	}
@@ -34,7 +36,7 @@ func (w *walk) graph() Graph {
 	})
 	for i := range w.found {
 		n := w.found[i].Node
-		n.MoreAfter = max(0, w.found[i].all-waiting[i])
+		n.MoreAfter = max(0, w.found[i].all-waiting[i]) + max(0, w.found[i].past-past[i])
 		g.Nodes[i] = n
 	}
 	return g

@@ -58,8 +58,8 @@ type Node struct {
 	// State of the job; of one that is no longer kept, what was seen of its end: node.OutcomeUnknown, or "".
 	State string
 	Side  Side
-	// MoreBefore is how many jobs it names that are no nodes, and MoreAfter how many that are none wait for it. Those
-	// that who asks may not see are among them.
+	// MoreBefore is how many jobs it names that are no nodes, and MoreAfter how many that are none wait for it, or have
+	// waited, as far as is remembered. Those that who asks may not see are among them.
 	MoreBefore, MoreAfter int
 }
 

@@ -71,15 +71,17 @@ func (w *world) Dependencies(_ context.Context, at command.JobID, most int) (d n
 			d.On = append(d.On, node.Dependency{Job: a.Job, When: a.When, State: w.state[a.Job.Num]})
 		}
 	}
-	if w.state[at.Num] != "" {
-		return d, nil
-	}
 	for num := at.Num + 1; num <= w.n; num++ {
-		if !slices.ContainsFunc(w.after[num], func(a jobspec.Dependency) bool { return a.Job == at }) {
+		i := slices.IndexFunc(w.after[num], func(a jobspec.Dependency) bool { return a.Job == at })
+		if i < 0 {
 			continue
 		}
-		if d.All++; !w.hidden[num] && len(d.Waiting) < most {
-			d.Waiting = append(d.Waiting, id(num))
+		list, all := &d.Waiting, &d.All
+		if w.state[at.Num] != "" && !(w.held(num) && w.after[num][i].When == jobspec.WhenEach) {
+			list, all = &d.Followed, &d.FollowedAll
+		}
+		if *all++; !w.hidden[num] && len(*list) < most {
+			*list = append(*list, id(num))
 		}
 	}
 	return d, nil
@@ -138,9 +140,8 @@ func (w *world) check(t *rapid.T, g *Graph) {
 		if e.From >= e.To || !slices.Contains(w.after[to.ID.Num], jobspec.Dependency{Job: from.ID, When: e.When}) {
 			t.Fatalf("edge %+v is none", e)
 		}
-		if in[e.To]++; w.held(to.ID.Num) && w.state[from.ID.Num] == "" {
-			waits[e.From]++
-		}
+		in[e.To]++
+		waits[e.From]++
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -151,8 +152,8 @@ func (w *world) check(t *rapid.T, g *Graph) {
 			t.Fatalf("%s names %d, %d are drawn and %d more", n.ID, all, in[i], n.MoreBefore)
 		}
 		d, _ := w.Dependencies(context.Background(), n.ID, 0)
-		if n.MoreAfter != d.All-waits[i] {
-			t.Fatalf("%d wait for %s, %d are drawn and %d more", d.All, n.ID, waits[i], n.MoreAfter)
+		if all := d.All + d.FollowedAll; n.MoreAfter != all-waits[i] {
+			t.Fatalf("%d wait for %s, or have, %d are drawn and %d more", all, n.ID, waits[i], n.MoreAfter)
 		}
 	}
 }
@@ -217,6 +218,31 @@ func TestEndedAndForgotten(t *testing.T) {
 	}
 	if g.Nodes[1].Held() || g.Nodes[0].Name() != "" {
 		t.Errorf("%+v", g.Nodes)
+	}
+}
+
+// TestFollowersOfWhatHasEnded: an ended job's graph has what began after it; what is no longer kept would stand there
+// without an edge, and is counted. However much that is, it costs no more questions than the bounds say.
+func TestFollowersOfWhatHasEnded(t *testing.T) {
+	w := newWorld(5)
+	w.name(2, jobspec.WhenOK, 1)
+	w.name(3, jobspec.WhenAny, 1)
+	w.name(4, jobspec.WhenAny, 2, 3)
+	w.state = map[uint64]string{1: "succeeded", 2: "succeeded", 3: "failed"}
+	w.gone[3] = true
+	g := find(t, w, 1, Bounds{Depth: 9, Nodes: 50, Fan: 9})
+	if len(g.Nodes) != 3 || len(g.Edges) != 2 || g.Nodes[0].MoreAfter != 1 || g.Nodes[2].MoreBefore != 1 {
+		t.Errorf("%+v", g)
+	}
+	fan := newWorld(1001)
+	fan.state[1] = "succeeded"
+	for num := uint64(2); num <= fan.n; num++ {
+		fan.name(num, jobspec.WhenOK, 1)
+		fan.gone[num] = true
+	}
+	g = find(t, fan, 1, Bounds{Depth: 2, Nodes: 5, Fan: 100})
+	if len(g.Nodes) != 1 || g.Nodes[0].MoreAfter != 1000 || fan.asked > 5*maxAsked+1 {
+		t.Errorf("%d questions, %+v", fan.asked, g.Nodes)
 	}
 }
 

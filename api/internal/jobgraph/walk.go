@@ -45,6 +45,7 @@ type walk struct {
 	// places of jobs in found; hidden for those that are not shown.
 	places        map[command.JobID]int
 	before, after []step
+	asked         int
 }
 
 const hidden = -1
@@ -59,12 +60,15 @@ type step struct {
 // visited is a node with all that it names and who waits for it.
 type visited struct {
 	Node
-	names []named
-	all   int // how many wait for it
+	names     []named
+	all, past int // how many wait for it, and have waited for it
 }
 
+// maxAsked bounds the jobs that are asked for, in those that a graph may have: some are not shown, or no longer kept.
+const maxAsked = 4
+
 func (w *walk) goesOn() bool {
-	return len(w.found) < w.bounds.Nodes && len(w.before)+len(w.after) > 0
+	return len(w.found) < w.bounds.Nodes && w.asked < maxAsked*w.bounds.Nodes && len(w.before)+len(w.after) > 0
 }
 
 // next takes the next step to a side, if there is one and room for it.
@@ -86,6 +90,7 @@ func (w *walk) next(side Side) error {
 
 // visit makes a node of a job, unless who asks may not see it, and notes where to go from there.
 func (w *walk) visit(s step, side Side) error {
+	w.asked++
 	v := visited{Node: Node{ID: s.id, State: s.state, Side: side}}
 	job, err := w.source.Job(w.ctx, s.id)
 	switch {
@@ -93,7 +98,7 @@ func (w *walk) visit(s step, side Side) error {
 		return err
 	case w.ctx.Err() != nil:
 		return w.ctx.Err()
-	case errors.Is(err, node.ErrNotOwner):
+	case errors.Is(err, node.ErrNotOwner), err != nil && side == After: // of what is no longer kept no edge is known
 		w.places[s.id] = hidden
 		return nil
 	case err == nil: // else it is no longer kept
@@ -103,11 +108,11 @@ func (w *walk) visit(s step, side Side) error {
 	if err != nil {
 		return err
 	}
-	v.names, v.all = namesOf(&v.Node, d.On), d.All
+	v.names, v.all, v.past = namesOf(&v.Node, d.On), d.All, d.FollowedAll
 	w.places[s.id] = len(w.found)
 	w.found = append(w.found, v)
 	if s.depth < w.bounds.Depth {
-		w.plan(&v, s.depth+1, d.Waiting)
+		w.plan(&v, s.depth+1, append(d.Waiting, d.Followed...))
 	}
 	return nil
 }
@@ -143,7 +148,8 @@ func (d *named) place() int {
 	return 1
 }
 
-// plan notes the steps from a node: to what it names if it stands before the job, to what waits for it if behind.
+// plan notes the steps from a node: to what it names if it stands before the job, to what waits for it, or has waited,
+// if behind.
 func (w *walk) plan(v *visited, depth int, waiting []command.JobID) {
 	if v.Side != After {
 		for _, d := range v.names[:min(len(v.names), w.bounds.Fan)] {

@@ -17,7 +17,7 @@ import (
 func (j *Jobs) registerGraph() {
 	j.api.Handle(huma.Operation{
 		OperationID: "graph", Method: http.MethodGet, Path: "/v1/jobs/{id}/graph", Summary: "The jobs that a job waits for, and those that wait for it",
-		Description: "And theirs in turn, nearest first, to both sides. What begins is found no more from what it waited for, though it names that. " +
+		Description: "And theirs in turn, nearest first, to both sides. What has waited for a job and does no more is found from it until its broker is started again, the first 100. " +
 			"What is beyond the bounds is counted at the node that names it, as are jobs of other users. Of another site's job there is that one alone. " +
 			"A blocking read waits for anything that happens, as the states are those of several jobs.",
 		Parameters: append(reads.BlockingParams(), rest.IDParam(),

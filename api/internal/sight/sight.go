@@ -105,7 +105,8 @@ func (j *Rule) Dependencies(ctx context.Context, id command.JobID, most int) (no
 		return node.Dependencies{}, nil
 	}
 	d, err := j.broker.Dependencies(ctx, id, most)
-	d.Waiting = slices.DeleteFunc(d.Waiting, func(id command.JobID) bool { return j.sees(ctx, id) != node.SeesAll })
+	hidden := func(id command.JobID) bool { return j.sees(ctx, id) != node.SeesAll }
+	d.Waiting, d.Followed = slices.DeleteFunc(d.Waiting, hidden), slices.DeleteFunc(d.Followed, hidden)
 	return d, err
 }
 

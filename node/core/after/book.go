@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/followers"
 	"github.com/cloudshare/cloudshare/node/core/numbers"
 	"github.com/cloudshare/cloudshare/node/core/turn"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -116,8 +117,10 @@ type Book struct {
 	all      amount
 	users    map[string]amount // Invariant: none is zero
 	maxEnded int
-	told     []node.Event
-	emit     func([]node.Event)
+	// past is who has waited for which job, and does no more.
+	past followers.Book
+	told []node.Event
+	emit func([]node.Event)
 }
 
 // inVain is a held job that can no longer be released, and why.

@@ -23,10 +23,13 @@ func (b *Book) hold(j *Job, outcomeOf func(num uint64) string, fx *turn.Effects)
 	b.add(j)
 	b.write(j, fx)
 	for _, d := range j.On {
-		if t := b.name(d.Num); t.outcome == "" {
-			if t.outcome = outcomeOf(d.Num); t.outcome != "" {
-				b.settle(t, fx)
-			}
+		t := b.name(d.Num)
+		if t.outcome != "" {
+			b.past.Add(d.Num, j.Spec.Num)
+			continue
+		}
+		if t.outcome = outcomeOf(d.Num); t.outcome != "" {
+			b.settle(t, fx)
 		}
 	}
 	b.judge(j)
@@ -92,8 +95,12 @@ func (b *Book) settle(t *target, fx *turn.Effects) {
 	t.waiting = nil
 	for _, num := range waiting {
 		j := b.jobs[num]
-		if j == nil || !j.Held() || j.left <= 0 {
-			continue // cancelled meanwhile, or in vain already
+		if j == nil || !j.Held() {
+			continue // cancelled meanwhile
+		}
+		b.past.Add(t.num, num)
+		if j.left <= 0 {
+			continue // in vain already
 		}
 		d := j.On[slices.IndexFunc(j.On, func(d Dep) bool { return d.Num == t.num })]
 		if !Allows(d.When, t.outcome) {
@@ -182,6 +189,9 @@ func (b *Book) unhold(j *Job, fx *turn.Effects) {
 	b.held.Remove(j.Spec.Num, 1)
 	b.count(j, -1)
 	for _, d := range j.On {
+		if b.Outcome(d.Num) == "" {
+			b.past.Add(d.Num, j.Spec.Num)
+		}
 		b.unname(d.Num, fx)
 	}
 }

@@ -52,6 +52,11 @@ func (b *Book) Recover(j record.Reader, userOf func(num uint64) string, fx *turn
 	slices.SortStableFunc(b.ended, func(x, y uint64) int { return cmp.Compare(b.jobs[x].EndedMs, b.jobs[y].EndedMs) })
 	for num := range b.held.All() {
 		b.judge(b.jobs[num])
+		for _, d := range b.jobs[num].On {
+			if b.Outcome(d.Num) != "" {
+				b.past.Add(d.Num, num)
+			}
+		}
 	}
 	return err
 }

@@ -124,3 +124,7 @@ func (b *Book) Waiting(num uint64, most int) (first []command.JobID, all int) {
 	}
 	return first, t.refs
 }
+
+// Followers returns the first most of the jobs that have waited for one and do no more, since the broker was started,
+// and how many did.
+func (b *Book) Followers(num uint64, most int) (first []uint64, all int) { return b.past.Of(num, most) }

@@ -9,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/followers"
 	"github.com/cloudshare/cloudshare/node/core/turn"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -95,8 +96,10 @@ type Book struct {
 	returned uint64
 	// The state's time when it was last seen to move, and the clock then.
 	stateMs, stateBoot int64
-	told               []node.Event
-	emit               func([]node.Event)
+	// past is who has waited for the tasks of which job, and has ended.
+	past followers.Book
+	told []node.Event
+	emit func([]node.Event)
 }
 
 // NewBook returns the book of a site without gated jobs.
@@ -164,6 +167,7 @@ func (b *Book) drop(j *Job, fx *turn.Effects) {
 	b.watched[j.at], b.watched[last].at = b.watched[last], j.at
 	b.watched[last], b.watched = nil, b.watched[:last]
 	for _, id := range j.rules.Each {
+		b.past.Add(id.Num, j.num)
 		t := b.targets[id.Num]
 		t.jobs = slices.DeleteFunc(t.jobs, func(num uint64) bool { return num == j.num })
 		if len(t.jobs) > 0 {

@@ -70,6 +70,10 @@ func (b *Book) Awaiting(num uint64) []uint64 {
 	return nil
 }
 
+// Followers returns the first most of the jobs whose tasks waited for those of a job, and that have ended since the
+// broker was started, and how many have.
+func (b *Book) Followers(num uint64, most int) (first []uint64, all int) { return b.past.Of(num, most) }
+
 // eachWords names the jobs that a job's tasks wait for.
 func (b *Book) eachWords(j *Job) string {
 	var ids []string

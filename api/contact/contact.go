@@ -68,6 +68,7 @@ type Checker struct {
 type record struct {
 	site    Site
 	reached bool
+	at      time.Time     // when it was reached last
 	why     string        // "" = reached, or not known
 	silent  time.Time     // since when it is not reached; zero = it is
 	due     time.Time     // the next question
@@ -165,6 +166,9 @@ const (
 	firstPause = 2 * time.Second
 	lastPause  = 30 * time.Second
 	allWell    = 10 * time.Minute
+	// ownTurn is how long a site that is reached, but does not know yet whether it reaches this one, is left to find
+	// out: its own question tells (DialedBy). To ask it each few seconds until then tripled what a join costs.
+	ownTurn = 15 * time.Second
 )
 
 // learn records a site's answer, or err as the reason why there is none.
@@ -209,16 +213,34 @@ func (c *Checker) reached(r *record, you *wire.Contact, now time.Time) {
 	if you != nil && you.Address != c.own.Peer { // it has not heard of the latest address yet
 		you = nil
 	}
-	r.reached, r.why, r.silent, r.said, r.you = true, "", time.Time{}, time.Time{}, you
+	if you == nil && r.you != nil && r.you.Reached { // it has dialed meanwhile
+		you = r.you
+	}
+	r.reached, r.at, r.why, r.silent, r.said, r.you = true, now, "", time.Time{}, time.Time{}, you
 	switch {
 	case you == nil: // it is about to find out
-		r.pause = min(r.pause, 2*firstPause)
+		r.pause = max(r.pause, ownTurn)
 	case you.Reached:
 		r.pause, r.saidUs = allWell, time.Time{}
 	case now.Sub(r.saidUs) >= sayAgain:
 		r.saidUs = now
 		c.cfg.Logger.Warn().Str("by", r.site.ID).Str("peer", you.Address).Str("reason", you.Why).
 			Msg("another site does not reach this broker's API: its users' questions about jobs and logs here fail")
+	}
+}
+
+// DialedBy implements api.Contacts: a site that dials this one where it has registered reaches it, so its word on that
+// need not be asked for. Nothing is known of an address of before, or by a site that is new here: that one is asked.
+func (c *Checker) DialedBy(site, addr string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.known[site]
+	if r == nil || addr == "" || addr != c.own.Peer {
+		return
+	}
+	r.you, r.saidUs = &wire.Contact{Reached: true, Address: addr}, time.Time{}
+	if r.reached {
+		r.pause, r.due = allWell, r.at.Add(allWell)
 	}
 }
 

@@ -163,6 +163,112 @@ func TestToldByOthers(t *testing.T) {
 	}
 }
 
+// crew is checkers that ask each other as brokers do, at an artificial time.
+type crew struct {
+	sites    []Site
+	checkers map[string]*Checker
+	asked    int
+	now      time.Time
+}
+
+// assemble has n sites register at once.
+func assemble(t *testing.T, n int) *crew {
+	t.Helper()
+	w := &crew{checkers: map[string]*Checker{}, now: time.Unix(1000, 0)}
+	for i := range n {
+		id := string(rune('a' + i))
+		c := New(Config{
+			Site: id, Federation: "fed", Dial: dial, Logger: zerolog.Nop(), Sites: func() []Site { return w.sites },
+		})
+		srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			w.asked++
+			from := r.URL.Query().Get("from")
+			c.DialedBy(from, r.Header.Get(wire.HeaderAt))
+			_ = json.NewEncoder(out).Encode(c.Introduce(from))
+		}))
+		t.Cleanup(srv.Close)
+		w.checkers[id] = c
+		w.sites = append(w.sites, Site{ID: id, Peer: strings.TrimPrefix(srv.URL, "http://")})
+	}
+	return w
+}
+
+// run has all ask, each second, who is due then.
+func (w *crew) run(t *testing.T, d time.Duration) {
+	t.Helper()
+	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(time.Second) {
+		for _, s := range w.sites {
+			c := w.checkers[s.ID]
+			for _, other := range c.dueSites(w.now) {
+				you, err := c.askSite(t.Context(), other)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.learn(other, you, nil, w.now)
+			}
+		}
+	}
+}
+
+// TestManyJoinAndEachPairAsksTwice: sites that join at once ask each other once each way. Before a dial told that its
+// site reaches the one it asks, each asked each other one three times, and a join cost three times the handshakes.
+func TestManyJoinAndEachPairAsksTwice(t *testing.T) {
+	const n = 2*atOnce + 1
+	w := assemble(t, n)
+	w.run(t, time.Minute)
+	if w.asked != n*(n-1) {
+		t.Errorf("%d questions among %d sites, want one each way: %d", w.asked, n, n*(n-1))
+	}
+	for id, c := range w.checkers {
+		for other, r := range c.known {
+			if !r.reached || r.you == nil || !r.you.Reached {
+				t.Errorf("%s of %s: %+v", id, other, r)
+			}
+		}
+	}
+	w.run(t, allWell)
+	if w.asked != 2*n*(n-1) {
+		t.Errorf("%d questions ten minutes later, want %d: to be asked must not keep a site from asking", w.asked, 2*n*(n-1))
+	}
+}
+
+// TestDialedBy: a dial counts for the address that is registered now, until the other site says otherwise.
+func TestDialedBy(t *testing.T) {
+	own, b := "own:1", Site{ID: "b", Peer: "b:1"}
+	c := New(Config{
+		Site: "a", Federation: "fed", Dial: dial, Logger: zerolog.Nop(),
+		Sites: func() []Site { return []Site{b, {ID: "a", Peer: own}} },
+	})
+	now := time.Unix(1000, 0)
+	c.DialedBy("b", own) // it is not known yet
+	c.dueSites(now)
+	for _, c1 := range []struct{ site, at string }{{"b", ""}, {"b", "own:0"}, {"z", own}, {"a", own}} {
+		if c.DialedBy(c1.site, c1.at); c.known["b"].you != nil {
+			t.Errorf("a dial by %s at %q counts", c1.site, c1.at)
+		}
+	}
+	c.DialedBy("b", own)
+	if list := c.dueSites(now); len(list) != 1 {
+		t.Error("who dials is not asked whether it is where it says")
+	}
+	c.learn(b, nil, nil, now) // as it answered before it dialed
+	if r := c.known["b"]; r.pause != allWell || r.you == nil || !r.you.Reached {
+		t.Errorf("%+v", r)
+	}
+	c.learn(b, &wire.Contact{Address: own, Why: "nobody answers there"}, nil, now)
+	if len(c.Unreached()) != 1 {
+		t.Error("a dial counts for more than the site's word after it")
+	}
+	c.DialedBy("b", own)
+	if r := c.known["b"]; len(c.Unreached()) != 0 || !r.due.Equal(now.Add(allWell)) {
+		t.Errorf("%+v", r)
+	}
+	own = "own:2"
+	if c.dueSites(now); c.known["b"].you != nil {
+		t.Error("a dial at the former address counts")
+	}
+}
+
 // TestManySites: a round asks a bounded number, and all get their turn.
 func TestManySites(t *testing.T) {
 	var present []Site

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -118,11 +122,81 @@ func TestPatience(t *testing.T) {
 	if got = c.Of("b"); got == nil || !got.Reached || !strings.Contains(log.String(), "is reached again") {
 		t.Errorf("%+v: %s", got, &log)
 	}
+	c.known["b"].reached, c.known["b"].why = false, "gone"
 	present = []Site{{ID: "b", Peer: b.Peer, Incarnation: 2}}
 	c.dueSites(now)
 	if c.Of("b") != nil || len(c.known) != 1 {
-		t.Errorf("what an earlier incarnation was counts: %+v", c.known)
+		t.Errorf("that an earlier incarnation was not reached counts: %+v", c.known)
 	}
+}
+
+// TestRegisteringAgainAsksNobody: a site whose lease ran out registers again where it was. Each such registration had
+// it asked by all, and all by it, so many that ran out at once on too few processors kept each other from the next.
+func TestRegisteringAgainAsksNobody(t *testing.T) {
+	const n = 5
+	w := assemble(t, n)
+	w.run(t, time.Minute)
+	asked := w.asked
+	for i := range w.sites {
+		w.sites[i].Incarnation++
+	}
+	w.run(t, time.Minute)
+	if w.asked != asked {
+		t.Errorf("%d questions when %d sites had registered again where they were", w.asked-asked, n)
+	}
+	for id, c := range w.checkers {
+		for other, r := range c.known {
+			if r.site.Incarnation != 1 || c.Of(other) == nil || r.you == nil {
+				t.Errorf("%s of %s: %+v", id, other, r)
+			}
+		}
+	}
+	w.sites[0].Incarnation++
+	c := w.checkers["b"]
+	c.dueSites(w.now)
+	c.learn(w.sites[0], nil, errors.New("gone"), w.now) // within its patience of 0 s
+	w.sites[0].Peer = "moved:1"
+	if c.dueSites(w.now); c.Of("a") != nil {
+		t.Error("what a site's former address was counts")
+	}
+	w.sites[1].Peer = "moved:2"
+	if list := c.dueSites(w.now); len(list) != n-1 {
+		t.Errorf("%d are asked by one that has moved, want all others", len(list))
+	}
+}
+
+// TestBusySitesAreAskedLess: late answers halve the questions of the next round, down to one, and each round without
+// one adds a question.
+func TestBusySitesAreAskedLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answerAfter := 2 * lateAfter
+		slow := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			select {
+			case <-time.After(answerAfter):
+				return nil, errors.New("nobody is there")
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		var present []Site
+		for i := range 10 * atOnce {
+			present = append(present, Site{ID: fmt.Sprint("s", i), Peer: "x:1"})
+		}
+		c := New(Config{Site: "a", Dial: slow, Sites: func() []Site { return present }, Logger: zerolog.Nop()})
+		var most []int
+		for range 5 {
+			most = append(most, len(c.dueSites(time.Now())))
+			c.round(t.Context(), time.Now())
+		}
+		answerAfter = lateAfter / 2
+		for range 9 {
+			most = append(most, len(c.dueSites(time.Now())))
+			c.round(t.Context(), time.Now())
+		}
+		if want := []int{8, 4, 2, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 8}; !slices.Equal(most, want) {
+			t.Errorf("asked %v, want %v", most, want)
+		}
+	})
 }
 
 // TestToldByOthers: a site learns that it is not reached from those that it asks.

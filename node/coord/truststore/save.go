@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// grewTo reports whether another roster of the federation has the same members, and behind them more who do not vote.
+// grewTo reports whether another roster of the federation has the same members, and behind them none, as when one has
+// registered for the first time, or more who do not vote.
 func (r Roster) grewTo(next Roster) bool {
 	n := len(r.Members)
-	if n == 0 || n >= len(next.Members) || r.Federation != next.Federation {
+	if n == 0 || n > len(next.Members) || r.Federation != next.Federation {
 		return false
 	}
 	elects := func(m Entry) bool { return m.Elector }

@@ -106,10 +106,10 @@ func (s *Store) OnChange(f func()) {
 }
 
 // Update puts a newer roster in force, and has it written. An older one, or the same again, changes nothing. It is in
-// force even if it cannot be written: the error says so. One that only has more members, none of them an elector, is
-// written a second later, with those who come meanwhile: the function of OnUnsaved is told if that fails, and a crash
-// before it loses nothing that the log does not say again. All else, an expulsion above all, is written before Update
-// returns.
+// force even if it cannot be written: the error says so. One that has the same members, or more, none of them an
+// elector, is written a second later, with those who come meanwhile: the function of OnUnsaved is told if that fails,
+// and a crash before it loses nothing that the log does not say again. All else, an expulsion above all, is written
+// before Update returns.
 func (s *Store) Update(r Roster) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -117,6 +117,9 @@ func TestManyJoinsAreWrittenOnce(t *testing.T) {
 			if s.Find(r.Members[len(r.Members)-1].Key).Site == "" {
 				t.Error("a new member is not in force")
 			}
+			if r.Index++; s.Update(r) != nil || s.Roster().Index != r.Index { // it has registered
+				t.Error("an entry that changed nothing here is not in force")
+			}
 		}
 		if got := inFile(t, path); !reflect.DeepEqual(got, example()) {
 			t.Errorf("written at each join: %+v", got)

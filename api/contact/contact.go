@@ -198,7 +198,7 @@ const (
 	lastPause  = 30 * time.Second
 	allWell    = 10 * time.Minute
 	// ownTurn is how long a site that is reached, but does not know yet whether it reaches this one, is left to find
-	// out: its own question tells (DialedBy). To ask it each few seconds until then tripled what a join costs.
+	// out: its own question tells (DialedBy). To ask it each few seconds until then had pairs shake hands three times.
 	ownTurn = 15 * time.Second
 )
 

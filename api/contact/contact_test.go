@@ -285,7 +285,7 @@ func (w *crew) run(t *testing.T, d time.Duration) {
 }
 
 // TestManyJoinAndEachPairAsksTwice: sites that join at once ask each other once each way. Before a dial told that its
-// site reaches the one it asks, each asked each other one three times, and a join cost three times the handshakes.
+// site reaches the one it asks, each asked each other one up to three times, and a join cost as many handshakes.
 func TestManyJoinAndEachPairAsksTwice(t *testing.T) {
 	const n = 2*atOnce + 1
 	w := assemble(t, n)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -17,6 +18,8 @@ type Contacts interface {
 	Of(site string) *wire.Contact
 	// Unreached lists the sites that say that they do not reach this one.
 	Unreached() []wire.Unreached
+	// DialedBy is told by which other site's broker this one was dialed, and at which address as that says.
+	DialedBy(site, addr string)
 	// Introduce answers a site that checks this one's address.
 	Introduce(from string) wire.Introduction
 }
@@ -35,6 +38,9 @@ func (f *federation) registerContact() {
 		}
 		if f.contacts == nil {
 			return rest.WriteJSON(w, http.StatusOK, wire.Introduction{Site: f.broker.Site(), Federation: f.id})
+		}
+		if from != "" && from == peers.FromSite(r.Context()) {
+			f.contacts.DialedBy(from, r.Header.Get(wire.HeaderAt))
 		}
 		return rest.WriteJSON(w, http.StatusOK, f.contacts.Introduce(from))
 	})

@@ -46,6 +46,7 @@ func (c *Checker) askSite(ctx context.Context, s Site) (*wire.Contact, error) {
 	if err != nil {
 		return nil, errors.New("the site's name is malformed")
 	}
+	req.Header.Set(wire.HeaderAt, s.Peer)
 	res, err := c.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("it does not answer there (%w)", cause(err))

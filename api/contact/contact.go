@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,11 +24,12 @@ import (
 )
 
 const (
-	// atOnce bounds the sites asked in one round, and so what a site that joins or registers again costs: each pair of
+	// atOnce bounds the sites asked in one round, and so what a site that joins or moves costs: each pair of
 	// sites shakes hands. With hundreds of sites that must not take the time of what keeps leases.
 	atOnce = 8
-	// askLimit bounds one question.
-	askLimit = 3 * time.Second
+	// askLimit bounds one question, and an answer after lateAfter shows a network or brokers that are busy.
+	askLimit  = 3 * time.Second
+	lateAfter = askLimit / 3
 	// sayAgain is the time between two log lines about the same.
 	sayAgain = 10 * time.Minute
 )
@@ -60,6 +62,7 @@ type Checker struct {
 	client *http.Client
 
 	mu    sync.Mutex
+	most  int                // sites asked in one round now. Invariant: 1 to atOnce.
 	own   Site               // as this site has registered, as of the last round
 	known map[string]*record // Invariant: of sites that were present at the last round only.
 }
@@ -68,6 +71,7 @@ type Checker struct {
 type record struct {
 	site    Site
 	reached bool
+	at      time.Time     // when it was reached last
 	why     string        // "" = reached, or not known
 	silent  time.Time     // since when it is not reached; zero = it is
 	due     time.Time     // the next question
@@ -82,7 +86,7 @@ func New(cfg Config) *Checker {
 	if cfg.Round == 0 {
 		cfg.Round = 2 * time.Second
 	}
-	return &Checker{cfg: cfg, client: newClient(cfg.Dial), known: map[string]*record{}}
+	return &Checker{cfg: cfg, client: newClient(cfg.Dial), most: atOnce, known: map[string]*record{}}
 }
 
 // Run asks until ctx ends.
@@ -103,15 +107,36 @@ func (c *Checker) Run(ctx context.Context) {
 // round asks the sites whose turn it is, the longest waiting first.
 func (c *Checker) round(ctx context.Context, now time.Time) {
 	var wg sync.WaitGroup
-	for _, s := range c.dueSites(now) {
+	var late atomic.Bool
+	list := c.dueSites(now)
+	for _, s := range list {
 		wg.Go(func() {
+			asked := time.Now()
 			you, err := c.askSite(ctx, s)
+			if time.Since(asked) > lateAfter {
+				late.Store(true)
+			}
 			if ctx.Err() == nil {
 				c.learn(s, you, err, time.Now())
 			}
 		})
 	}
 	wg.Wait()
+	c.pace(len(list), late.Load())
+}
+
+// pace has fewer sites asked at once while answers are late: who has no time to answer has less by each handshake, and
+// questions that end unanswered are asked again. When some fifty sites joined at once on too few processors, questions
+// took a quarter of all, leases ran out, and each registration that followed had all sites asked again.
+func (c *Checker) pace(asked int, late bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case late:
+		c.most = max(1, c.most/2)
+	case asked > 0:
+		c.most = min(atOnce, c.most+1)
+	}
 }
 
 // dueSites forgets the sites that have gone, and returns some of those that are due.
@@ -127,7 +152,10 @@ func (c *Checker) dueSites(now time.Time) (list []Site) {
 	c.registered(present[c.cfg.Site], now)
 	delete(present, c.cfg.Site)
 	for id, r := range c.known {
-		if present[id] != r.site {
+		switch s, here := present[id]; {
+		case here && r.reached && s.Peer == r.site.Peer: // a lease that ran out, or a restart, moves nobody
+			r.site = s
+		case !here || s != r.site:
 			delete(c.known, id)
 		}
 	}
@@ -141,20 +169,24 @@ func (c *Checker) dueSites(now time.Time) (list []Site) {
 		}
 	}
 	slices.SortFunc(due, func(a, b *record) int { return a.due.Compare(b.due) })
-	for _, r := range due[:min(atOnce, len(due))] {
+	for _, r := range due[:min(c.most, len(due))] {
 		list = append(list, r.site)
 	}
 	return list
 }
 
-// registered asks all sites again when this site has registered again: what they
-// said was of its former address. REQUIRES: c.mu held.
+// registered asks sites again when this site has registered again: all of them if it has moved, since what they said
+// was of its former address, else those that do not reach it. REQUIRES: c.mu held.
 func (c *Checker) registered(own Site, now time.Time) {
 	if own == c.own {
 		return
 	}
+	moved := own.Peer != c.own.Peer
 	c.own = own
 	for _, r := range c.known {
+		if !moved && r.you != nil && r.you.Reached {
+			continue
+		}
 		r.you, r.due, r.pause, r.saidUs = nil, now, 0, time.Time{}
 	}
 }
@@ -165,6 +197,9 @@ const (
 	firstPause = 2 * time.Second
 	lastPause  = 30 * time.Second
 	allWell    = 10 * time.Minute
+	// ownTurn is how long a site that is reached, but does not know yet whether it reaches this one, is left to find
+	// out: its own question tells (DialedBy). To ask it each few seconds until then had pairs shake hands three times.
+	ownTurn = 15 * time.Second
 )
 
 // learn records a site's answer, or err as the reason why there is none.
@@ -209,16 +244,34 @@ func (c *Checker) reached(r *record, you *wire.Contact, now time.Time) {
 	if you != nil && you.Address != c.own.Peer { // it has not heard of the latest address yet
 		you = nil
 	}
-	r.reached, r.why, r.silent, r.said, r.you = true, "", time.Time{}, time.Time{}, you
+	if you == nil && r.you != nil && r.you.Reached { // it has dialed meanwhile
+		you = r.you
+	}
+	r.reached, r.at, r.why, r.silent, r.said, r.you = true, now, "", time.Time{}, time.Time{}, you
 	switch {
 	case you == nil: // it is about to find out
-		r.pause = min(r.pause, 2*firstPause)
+		r.pause = max(r.pause, ownTurn)
 	case you.Reached:
 		r.pause, r.saidUs = allWell, time.Time{}
 	case now.Sub(r.saidUs) >= sayAgain:
 		r.saidUs = now
 		c.cfg.Logger.Warn().Str("by", r.site.ID).Str("peer", you.Address).Str("reason", you.Why).
 			Msg("another site does not reach this broker's API: its users' questions about jobs and logs here fail")
+	}
+}
+
+// DialedBy implements api.Contacts: a site that dials this one where it has registered reaches it, so its word on that
+// need not be asked for. Nothing is known of an address of before, or by a site that is new here: that one is asked.
+func (c *Checker) DialedBy(site, addr string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.known[site]
+	if r == nil || addr == "" || addr != c.own.Peer {
+		return
+	}
+	r.you, r.saidUs = &wire.Contact{Reached: true, Address: addr}, time.Time{}
+	if r.reached {
+		r.pause, r.due = allWell, r.at.Add(allWell)
 	}
 }
 

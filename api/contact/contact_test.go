@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -118,11 +122,81 @@ func TestPatience(t *testing.T) {
 	if got = c.Of("b"); got == nil || !got.Reached || !strings.Contains(log.String(), "is reached again") {
 		t.Errorf("%+v: %s", got, &log)
 	}
+	c.known["b"].reached, c.known["b"].why = false, "gone"
 	present = []Site{{ID: "b", Peer: b.Peer, Incarnation: 2}}
 	c.dueSites(now)
 	if c.Of("b") != nil || len(c.known) != 1 {
-		t.Errorf("what an earlier incarnation was counts: %+v", c.known)
+		t.Errorf("that an earlier incarnation was not reached counts: %+v", c.known)
 	}
+}
+
+// TestRegisteringAgainAsksNobody: a site whose lease ran out registers again where it was. Each such registration had
+// it asked by all, and all by it, so many that ran out at once on too few processors kept each other from the next.
+func TestRegisteringAgainAsksNobody(t *testing.T) {
+	const n = 5
+	w := assemble(t, n)
+	w.run(t, time.Minute)
+	asked := w.asked
+	for i := range w.sites {
+		w.sites[i].Incarnation++
+	}
+	w.run(t, time.Minute)
+	if w.asked != asked {
+		t.Errorf("%d questions when %d sites had registered again where they were", w.asked-asked, n)
+	}
+	for id, c := range w.checkers {
+		for other, r := range c.known {
+			if r.site.Incarnation != 1 || c.Of(other) == nil || r.you == nil {
+				t.Errorf("%s of %s: %+v", id, other, r)
+			}
+		}
+	}
+	w.sites[0].Incarnation++
+	c := w.checkers["b"]
+	c.dueSites(w.now)
+	c.learn(w.sites[0], nil, errors.New("gone"), w.now) // within its patience of 0 s
+	w.sites[0].Peer = "moved:1"
+	if c.dueSites(w.now); c.Of("a") != nil {
+		t.Error("what a site's former address was counts")
+	}
+	w.sites[1].Peer = "moved:2"
+	if list := c.dueSites(w.now); len(list) != n-1 {
+		t.Errorf("%d are asked by one that has moved, want all others", len(list))
+	}
+}
+
+// TestBusySitesAreAskedLess: late answers halve the questions of the next round, down to one, and each round without
+// one adds a question.
+func TestBusySitesAreAskedLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answerAfter := 2 * lateAfter
+		slow := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			select {
+			case <-time.After(answerAfter):
+				return nil, errors.New("nobody is there")
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		var present []Site
+		for i := range 10 * atOnce {
+			present = append(present, Site{ID: fmt.Sprint("s", i), Peer: "x:1"})
+		}
+		c := New(Config{Site: "a", Dial: slow, Sites: func() []Site { return present }, Logger: zerolog.Nop()})
+		var most []int
+		for range 5 {
+			most = append(most, len(c.dueSites(time.Now())))
+			c.round(t.Context(), time.Now())
+		}
+		answerAfter = lateAfter / 2
+		for range 9 {
+			most = append(most, len(c.dueSites(time.Now())))
+			c.round(t.Context(), time.Now())
+		}
+		if want := []int{8, 4, 2, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 8}; !slices.Equal(most, want) {
+			t.Errorf("asked %v, want %v", most, want)
+		}
+	})
 }
 
 // TestToldByOthers: a site learns that it is not reached from those that it asks.
@@ -160,6 +234,112 @@ func TestToldByOthers(t *testing.T) {
 	c.learn(b, &wire.Contact{Reached: true, Address: own}, nil, now)
 	if got := c.Unreached(); len(got) != 0 || c.known["b"].pause != allWell {
 		t.Errorf("%+v", c.known["b"])
+	}
+}
+
+// crew is checkers that ask each other as brokers do, at an artificial time.
+type crew struct {
+	sites    []Site
+	checkers map[string]*Checker
+	asked    int
+	now      time.Time
+}
+
+// assemble has n sites register at once.
+func assemble(t *testing.T, n int) *crew {
+	t.Helper()
+	w := &crew{checkers: map[string]*Checker{}, now: time.Unix(1000, 0)}
+	for i := range n {
+		id := string(rune('a' + i))
+		c := New(Config{
+			Site: id, Federation: "fed", Dial: dial, Logger: zerolog.Nop(), Sites: func() []Site { return w.sites },
+		})
+		srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			w.asked++
+			from := r.URL.Query().Get("from")
+			c.DialedBy(from, r.Header.Get(wire.HeaderAt))
+			_ = json.NewEncoder(out).Encode(c.Introduce(from))
+		}))
+		t.Cleanup(srv.Close)
+		w.checkers[id] = c
+		w.sites = append(w.sites, Site{ID: id, Peer: strings.TrimPrefix(srv.URL, "http://")})
+	}
+	return w
+}
+
+// run has all ask, each second, who is due then.
+func (w *crew) run(t *testing.T, d time.Duration) {
+	t.Helper()
+	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(time.Second) {
+		for _, s := range w.sites {
+			c := w.checkers[s.ID]
+			for _, other := range c.dueSites(w.now) {
+				you, err := c.askSite(t.Context(), other)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.learn(other, you, nil, w.now)
+			}
+		}
+	}
+}
+
+// TestManyJoinAndEachPairAsksTwice: sites that join at once ask each other once each way. Before a dial told that its
+// site reaches the one it asks, each asked each other one up to three times, and a join cost as many handshakes.
+func TestManyJoinAndEachPairAsksTwice(t *testing.T) {
+	const n = 2*atOnce + 1
+	w := assemble(t, n)
+	w.run(t, time.Minute)
+	if w.asked != n*(n-1) {
+		t.Errorf("%d questions among %d sites, want one each way: %d", w.asked, n, n*(n-1))
+	}
+	for id, c := range w.checkers {
+		for other, r := range c.known {
+			if !r.reached || r.you == nil || !r.you.Reached {
+				t.Errorf("%s of %s: %+v", id, other, r)
+			}
+		}
+	}
+	w.run(t, allWell)
+	if w.asked != 2*n*(n-1) {
+		t.Errorf("%d questions ten minutes later, want %d: to be asked must not keep a site from asking", w.asked, 2*n*(n-1))
+	}
+}
+
+// TestDialedBy: a dial counts for the address that is registered now, until the other site says otherwise.
+func TestDialedBy(t *testing.T) {
+	own, b := "own:1", Site{ID: "b", Peer: "b:1"}
+	c := New(Config{
+		Site: "a", Federation: "fed", Dial: dial, Logger: zerolog.Nop(),
+		Sites: func() []Site { return []Site{b, {ID: "a", Peer: own}} },
+	})
+	now := time.Unix(1000, 0)
+	c.DialedBy("b", own) // it is not known yet
+	c.dueSites(now)
+	for _, c1 := range []struct{ site, at string }{{"b", ""}, {"b", "own:0"}, {"z", own}, {"a", own}} {
+		if c.DialedBy(c1.site, c1.at); c.known["b"].you != nil {
+			t.Errorf("a dial by %s at %q counts", c1.site, c1.at)
+		}
+	}
+	c.DialedBy("b", own)
+	if list := c.dueSites(now); len(list) != 1 {
+		t.Error("who dials is not asked whether it is where it says")
+	}
+	c.learn(b, nil, nil, now) // as it answered before it dialed
+	if r := c.known["b"]; r.pause != allWell || r.you == nil || !r.you.Reached {
+		t.Errorf("%+v", r)
+	}
+	c.learn(b, &wire.Contact{Address: own, Why: "nobody answers there"}, nil, now)
+	if len(c.Unreached()) != 1 {
+		t.Error("a dial counts for more than the site's word after it")
+	}
+	c.DialedBy("b", own)
+	if r := c.known["b"]; len(c.Unreached()) != 0 || !r.due.Equal(now.Add(allWell)) {
+		t.Errorf("%+v", r)
+	}
+	own = "own:2"
+	if c.dueSites(now); c.known["b"].you != nil {
+		t.Error("a dial at the former address counts")
 	}
 }
 

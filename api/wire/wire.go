@@ -20,6 +20,7 @@ const (
 	HeaderVia   = "X-CloudShare-Via"   // the site whose broker was asked, on what brokers pass on
 	HeaderSite  = "X-CloudShare-Site"  // whose broker answers
 	HeaderMeans = "X-CloudShare-Means" // SITE/FEDERATION that a broker means when it passes a request on: any other refuses it
+	HeaderAt    = "X-CloudShare-At"    // address at which a broker has dialed the one that it asks whether it is there
 	// HeaderHere, set, asks a broker for what it has itself: it neither asks others nor passes the question on, so a
 	// search cannot go round.
 	HeaderHere     = "X-CloudShare-Here"

@@ -79,5 +79,5 @@ func Strip(h http.Header) {
 var brokersOwn = []string{
 	http.CanonicalHeaderKey(wire.HeaderHops), http.CanonicalHeaderKey(wire.HeaderMeans),
 	http.CanonicalHeaderKey(wire.HeaderVia), http.CanonicalHeaderKey(wire.HeaderSite),
-	http.CanonicalHeaderKey(wire.HeaderHere),
+	http.CanonicalHeaderKey(wire.HeaderHere), http.CanonicalHeaderKey(wire.HeaderAt),
 }

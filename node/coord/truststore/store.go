@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/identity"
@@ -34,9 +35,17 @@ type Store struct {
 	denied map[string]bool
 	now    atomic.Pointer[view]
 
-	mu      sync.Mutex // held while the roster is replaced and written
+	mu      sync.Mutex // held while the roster is replaced
 	changed []func()
+	unsaved func(error)
+	behind  *time.Timer // has a roster written that only grew; nil: none waits. Guarded by mu.
+
+	file    sync.Mutex // held while the file is written; may be taken with mu held
+	written *view      // what the file holds. Guarded by file.
 }
+
+// saveWait is how long a roster that only grew waits for further members before it is written.
+const saveWait = time.Second
 
 // view is a Roster, indexed. It never changes.
 type view struct {
@@ -57,7 +66,8 @@ func Open(path string, denied []string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.now.Store(s.index(r))
+	s.written = s.index(r)
+	s.now.Store(s.written)
 	return s, nil
 }
 
@@ -95,9 +105,12 @@ func (s *Store) OnChange(f func()) {
 	s.changed = append(s.changed, f)
 }
 
-// Update puts a newer roster in force, and writes it. An older one, or the same again, changes nothing. It is in force
-// even if it cannot be written: the error says so.
-func (s *Store) Update(r Roster) error {
+// Update puts a newer roster in force, and has it written. An older one, or the same again, changes nothing. It is in
+// force even if it cannot be written: the error says so. One that has the same members, or more, none of them an
+// elector, is written a second later, with those who come meanwhile: the function of OnUnsaved is told if that fails,
+// and a crash before it loses nothing that the log does not say again. All else, an expulsion above all, is written
+// before Update returns.
+func (s *Store) Update(r Roster) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now.Load()
@@ -110,7 +123,11 @@ func (s *Store) Update(r Roster) error {
 		return nil
 	}
 	s.now.Store(s.index(r))
-	err := save(s.path, r)
+	if now.grewTo(r) {
+		s.saveLater()
+	} else {
+		err = s.save()
+	}
 	for _, f := range s.changed {
 		f()
 	}
@@ -118,14 +135,13 @@ func (s *Store) Update(r Roster) error {
 }
 
 // Reset puts a roster in force in place of whatever was known, as one does who founds a federation or was admitted to
-// one. Unlike Update it fails if it cannot be written.
+// one. Unlike Update it always writes it, and fails if it cannot be written.
 func (s *Store) Reset(r Roster) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := save(s.path, r); err != nil {
+	if err := s.replace(s.index(r)); err != nil {
 		return err
 	}
-	s.now.Store(s.index(r))
 	for _, f := range s.changed {
 		f()
 	}

@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/identity"
@@ -74,6 +77,125 @@ func TestUpdate(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
+}
+
+// grown is a roster with more members, each admitted by an entry of its own.
+func grown(r Roster, more ...string) Roster {
+	r.Members = slices.Clone(r.Members)
+	for _, site := range more {
+		r.Index++
+		r.Members = append(r.Members, Entry{Site: site, Key: keyOf(byte(100 + len(r.Members)))})
+	}
+	return r
+}
+
+// inFile is what a roster's file holds.
+func inFile(t *testing.T, path string) Roster {
+	t.Helper()
+	r, err := load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Sites that join one after the other are in force at once and written together: when many joined, each site wrote and
+// synced the whole roster for each of them, before the entry that admitted it was done.
+func TestManyJoinsAreWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "roster")
+		s := opened(t, path)
+		if err := s.Update(example()); err != nil {
+			t.Fatal(err)
+		}
+		r := example()
+		for n := range 20 {
+			r = grown(r, "new"+string(rune('a'+n)))
+			if err := s.Update(r); err != nil {
+				t.Fatal(err)
+			}
+			if s.Find(r.Members[len(r.Members)-1].Key).Site == "" {
+				t.Error("a new member is not in force")
+			}
+			if r.Index++; s.Update(r) != nil || s.Roster().Index != r.Index { // it has registered
+				t.Error("an entry that changed nothing here is not in force")
+			}
+		}
+		if got := inFile(t, path); !reflect.DeepEqual(got, example()) {
+			t.Errorf("written at each join: %+v", got)
+		}
+		<-time.After(saveWait)
+		synctest.Wait()
+		if got := inFile(t, path); !reflect.DeepEqual(got, r) {
+			t.Errorf("%+v, want %+v", got, r)
+		}
+	})
+}
+
+// What takes something from a member is in the file before its entry is done, with the joins before it.
+func TestOnlyJoinsAreWrittenBehind(t *testing.T) {
+	for name, change := range map[string]func(*Roster){
+		"expelled":          func(r *Roster) { r.Members[1].Banned = true },
+		"another key":       func(r *Roster) { r.Members[1].Key = keyOf(77) },
+		"no elector":        func(r *Roster) { r.Members[0].Elector = false },
+		"a member more too": func(r *Roster) { r.Members[1].Banned = true; *r = grown(*r, "e") },
+		"another elector":   func(r *Roster) { *r = grown(*r, "e"); r.Members[len(r.Members)-1].Elector = true },
+		"fewer":             func(r *Roster) { r.Members = r.Members[:2] },
+	} {
+		path := filepath.Join(t.TempDir(), "roster")
+		s := opened(t, path)
+		r := grown(example(), "d")
+		if err := errors.Join(s.Update(example()), s.Update(r)); err != nil {
+			t.Fatal(err)
+		}
+		r.Members = slices.Clone(r.Members)
+		r.Index++
+		change(&r)
+		if err := s.Update(r); err != nil {
+			t.Fatal(err)
+		}
+		if got := inFile(t, path); !reflect.DeepEqual(got, r) {
+			t.Errorf("%s: the file holds %+v, want %+v", name, got, r)
+		}
+		if err := s.Flush(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A broker that stops has written what waited; a write that fails later is told.
+func TestFlushAndUnsaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "data")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "roster")
+		s := opened(t, path)
+		var told []error
+		s.OnUnsaved(func(err error) { told = append(told, err) })
+		r := grown(example(), "d")
+		if err := errors.Join(s.Update(example()), s.Update(r), s.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		if got := inFile(t, path); !reflect.DeepEqual(got, r) {
+			t.Errorf("%+v, want %+v", got, r)
+		}
+		if err := errors.Join(os.RemoveAll(dir), s.Update(grown(r, "e"))); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(saveWait)
+		synctest.Wait()
+		if len(told) != 1 || !strings.Contains(told[0].Error(), "keep the roster") {
+			t.Errorf("told %v", told)
+		}
+		if err := s.Flush(); err == nil {
+			t.Error("what could not be written counts as written")
+		}
+		if err := s.Reset(r); err == nil {
+			t.Error("a reset that cannot be written is in force")
+		}
+	})
 }
 
 // Whoever is denied here is expelled here, whatever the federation says.

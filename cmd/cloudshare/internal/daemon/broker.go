@@ -313,8 +313,8 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	if p.files != nil { // after everybody who reads it
 		errs = append(errs, p.files.Close())
 	}
-	if p.member != nil && p.member.history != nil { // after the last entry
-		errs = append(errs, p.member.history.Close())
+	if p.member != nil { // after the last entry
+		errs = append(errs, p.member.close())
 	}
 	if p.journal != nil {
 		errs = append(errs, p.journal.Close())

@@ -123,12 +123,29 @@ func (m *siteMember) admitted(federation [16]byte) bool {
 // follow keeps the roster as the state has it.
 func (m *siteMember) follow(federation [16]byte, r *replica.Replica) {
 	m.federation = federation
+	m.Trust.OnUnsaved(m.sayUnsaved)
 	r.OnRoster(func(changed uint64, c roster.Contents) {
 		if err := m.Trust.Update(credentials.RosterOf(federation, changed, c)); err != nil {
-			m.log.Error().Err(err).Msg("who the members are is not kept: free the disk, or this broker knows less after a restart")
+			m.sayUnsaved(err)
 		}
 		m.provenKey(c)
 	})
+}
+
+// sayUnsaved logs why the roster in data_dir is an older one.
+func (m *siteMember) sayUnsaved(err error) {
+	m.log.Error().Err(err).Msg("who the members are is not kept: free the disk, or this broker knows less after a restart")
+}
+
+// close writes the members that have just come, and ends the history. It is to be called after the last entry.
+func (m *siteMember) close() error {
+	if err := m.Trust.Flush(); err != nil {
+		m.sayUnsaved(err)
+	}
+	if m.history == nil {
+		return nil
+	}
+	return m.history.Close()
 }
 
 // serveEnroll answers those who are no members yet.

@@ -229,7 +229,7 @@ func TestVotersKeepTheirShare(t *testing.T) {
 func TestLongAnswerIsCutOff(t *testing.T) {
 	near, far := net.Pipe()
 	complaints := 0
-	conn := &outbound{Conn: near, complain: func(net.Conn, error) { complaints++ }}
+	conn := newOutbound(near, func(net.Conn, error) { complaints++ })
 	go func() {
 		_, _ = far.Read(make([]byte, 1))
 		_, _ = far.Write(make([]byte, 2*maxAnswer))
@@ -239,6 +239,19 @@ func TestLongAnswerIsCutOff(t *testing.T) {
 	}
 	n, err := io.Copy(io.Discard, conn)
 	if n != maxAnswer || !errors.Is(err, ErrRequest) || complaints != 1 {
+		t.Errorf("%d bytes, %v, %d complaints", n, err, complaints)
+	}
+	_, _ = near.Close(), far.Close()
+}
+
+// TestAnswerIsAwaitedBeforeItsRequestIsSent: a pipe's reader that comes first waits. On busy processors it was told of
+// "an answer of more than 65536 bytes" before a byte had come, and a new connection was dialed instead.
+func TestAnswerIsAwaitedBeforeItsRequestIsSent(t *testing.T) {
+	near, far := net.Pipe()
+	complaints := 0
+	conn := newOutbound(near, func(net.Conn, error) { complaints++ })
+	go func() { _, _ = far.Write([]byte{1}) }()
+	if n, err := conn.Read(make([]byte, 8)); n != 1 || err != nil || complaints != 0 {
 		t.Errorf("%d bytes, %v, %d complaints", n, err, complaints)
 	}
 	_, _ = near.Close(), far.Close()

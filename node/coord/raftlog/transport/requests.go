@@ -203,6 +203,14 @@ type outbound struct {
 	left     atomic.Int64 // bytes that may still come
 }
 
+// newOutbound returns a connection whose answer may be read from the start: a pipe waits for the answer to its first
+// request while that is still being encoded.
+func newOutbound(conn net.Conn, complain func(net.Conn, error)) *outbound {
+	o := &outbound{Conn: conn, complain: complain}
+	o.left.Store(maxAnswer)
+	return o
+}
+
 // Write implements net.Conn.
 func (o *outbound) Write(b []byte) (int, error) {
 	o.left.Store(maxAnswer)

@@ -94,5 +94,5 @@ func (s *Stream) Dial(name raft.ServerAddress, timeout time.Duration) (net.Conn,
 	if conn, err = s.mux.Track(conn); err != nil {
 		return nil, err
 	}
-	return &outbound{Conn: conn, complain: s.mux.Refuse}, nil
+	return newOutbound(conn, s.mux.Refuse), nil
 }

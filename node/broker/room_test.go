@@ -65,6 +65,7 @@ func TestPromisesOfTwoTasks(t *testing.T) {
 		t.Errorf("%d bytes are kept after a restart, want %d", kept, int64(most))
 	}
 	a.await(t, declined(2))
+	b.await(t, declined(2)) // whose copy of the state is asked
 	if why, err := b.Why(t.Context(), job); err != nil || !strings.Contains(whyText(why), "left of data.outgoing") {
 		t.Errorf("why it waits: %+v, %v", why, err)
 	}

@@ -136,6 +136,18 @@ func (f *forwarder) linkTo(to Peer) *link {
 	return l
 }
 
+// wait waits for the links, once ctx has ended. Whoever begins one looks at ctx with the lock held: behind it none
+// begins any more, so that wg is not added to while it is waited for.
+func (f *forwarder) wait() {
+	f.mu.Lock()
+	l := f.link
+	f.mu.Unlock()
+	if l != nil {
+		l.stop()
+	}
+	f.wg.Wait()
+}
+
 // drop ends the link if it goes to another leader than to.
 func (f *forwarder) drop(to Peer) {
 	f.mu.Lock()

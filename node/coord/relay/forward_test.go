@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -220,5 +221,24 @@ func TestBundlesAreBounded(t *testing.T) {
 	}
 	if n := l.takes(); n != 1 {
 		t.Errorf("%d large calls in a bundle", n)
+	}
+}
+
+// TestLinkBesideWait: the log may end while somebody asks the leader. Nothing begins any more behind wait, and the race
+// detector finds no link that began beside it.
+func TestLinkBesideWait(t *testing.T) {
+	for range 200 {
+		ctx, end := context.WithCancel(t.Context())
+		f := &forwarder{ctx: ctx, dialer: &Dialer{Site: "site-1"}, t: Timing{RPC: time.Second}}
+		asked := make(chan *link)
+		go func() { asked <- f.linkTo(Peer{Site: "site-2", Addr: "127.0.0.1:1"}) }()
+		end()
+		f.wait()
+		if l := <-asked; !l.isDead() {
+			f.wait()
+			if !l.isDead() {
+				t.Fatal("a link goes on behind wait")
+			}
+		}
 	}
 }

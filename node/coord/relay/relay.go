@@ -148,7 +148,7 @@ func (c *Calls) Drain(d time.Duration) { WaitAtMost(&c.flying, d) }
 func (c *Calls) CloseReads() { c.reads.close() }
 
 // Wait waits for the connection to the leader, once the context of New has ended.
-func (c *Calls) Wait() { c.forward.wg.Wait() }
+func (c *Calls) Wait() { c.forward.wait() }
 
 // WaitAtMost waits for goroutines that may hang.
 func WaitAtMost(wg *sync.WaitGroup, d time.Duration) {

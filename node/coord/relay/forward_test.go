@@ -230,8 +230,12 @@ func TestLinkBesideWait(t *testing.T) {
 	for range 200 {
 		ctx, end := context.WithCancel(t.Context())
 		f := &forwarder{ctx: ctx, dialer: &Dialer{Net: &Network{}, Site: "site-1"}, t: Timing{RPC: time.Second}}
-		asked := make(chan *link)
-		go func() { asked <- f.linkTo(Peer{Site: "site-2", Addr: "127.0.0.1:1"}) }()
+		asked, begins := make(chan *link), make(chan struct{})
+		go func() {
+			close(begins)
+			asked <- f.linkTo(Peer{Site: "site-2", Addr: "127.0.0.1:1"})
+		}()
+		<-begins
 		end()
 		f.wait()
 		if l := <-asked; !l.isDead() {

@@ -168,7 +168,9 @@ func TestStepsTaskByTask(t *testing.T) {
 	step := func(name string, after ...testbed.After) testbed.Accepted {
 		return submit(t, asked, testbed.Spec{
 			Name: name, Count: 4, After: after, Env: map[string]string{"DIR": dir, "NAME": name},
-			Command: []string{"/bin/sh", "-c", `echo $NAME >> "$DIR/order.$CLOUDSHARE_TASK"; [ $NAME$CLOUDSHARE_TASK != one2 ]`},
+			// Others' tasks have another user than own ones.
+			Command: []string{"/bin/sh", "-c", `umask 0
+				echo $NAME >> "$DIR/order.$CLOUDSHARE_TASK"; [ $NAME$CLOUDSHARE_TASK != one2 ]`},
 		})
 	}
 	one := step("one")

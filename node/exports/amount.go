@@ -44,8 +44,8 @@ var (
 	mostDone = amount{maxDone, MaxBytes / 2, maxIndex / 2}
 )
 
-// plus returns a with b added, or taken away if sign is −1.
-func (a amount) plus(b amount, sign int) amount {
+// Plus implements tally.Amount.
+func (a amount) Plus(b amount, sign int) amount {
 	return amount{a.jobs + sign*b.jobs, a.bytes + int64(sign)*b.bytes, a.index + int64(sign)*b.index}
 }
 
@@ -60,7 +60,7 @@ func (a amount) part(of int) amount {
 }
 
 // lessOne returns what is left without a part: who forgets at a bound forgets down to that, and not each time.
-func (a amount) lessOne(of int) amount { return a.plus(a.part(of), -1) }
+func (a amount) lessOne(of int) amount { return a.Plus(a.part(of), -1) }
 
 // String is for people.
 func (a amount) String() string {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/internal/tally"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -25,21 +26,7 @@ type Book struct {
 	jobs map[uint64]*job
 	nums []uint64 // of jobs, ascending
 	// open is how much is kept of jobs without an end, done of those with one; by user and of all.
-	open, done shares
-}
-
-// shares are amounts of users.
-type shares struct {
-	of  map[string]amount // Invariant: none is zero
-	all amount            // Invariant: the sum of of
-}
-
-// add counts something of a user's, or takes it away if sign is −1.
-func (s *shares) add(user string, a amount, sign int) {
-	s.all = s.all.plus(a, sign)
-	if s.of[user] = s.of[user].plus(a, sign); s.of[user] == (amount{}) {
-		delete(s.of, user)
-	}
+	open, done tally.ByUser[amount]
 }
 
 // job is one with something attached. Its end, if it has one, is without files and what is kept with it.
@@ -52,10 +39,7 @@ type job struct {
 
 // Open reads the book from the journal.
 func Open(j Journal) (*Book, error) {
-	b := &Book{
-		journal: j, jobs: map[uint64]*job{},
-		open: shares{of: map[string]amount{}}, done: shares{of: map[string]amount{}},
-	}
+	b := &Book{journal: j, jobs: map[uint64]*job{}}
 	err := j.Each(record.BucketAttached, func(k, v []byte) error {
 		a := &node.Attached{}
 		if err := json.Unmarshal(v, a); err != nil || len(k) != 8 {
@@ -84,9 +68,9 @@ func (b *Book) end(j *job, end *node.AttachedEnd, text int) {
 	short := *end
 	short.Files, short.Record = nil, nil
 	j.End = &short
-	b.open.add(j.User, j.amount, -1)
-	j.amount = j.amount.plus(amountOfEnd(end, text), 1)
-	b.done.add(j.User, j.amount, 1)
+	b.open.Add(j.User, j.amount, -1)
+	j.amount = j.amount.Plus(amountOfEnd(end, text), 1)
+	b.done.Add(j.User, j.amount, 1)
 	if j.ended != nil {
 		close(j.ended)
 	}
@@ -97,7 +81,7 @@ func (b *Book) add(num uint64, a *node.Attached) {
 	j := &job{Attached: *a, amount: amountOf(a, len(a.Document))}
 	j.Document = nil
 	b.jobs[num] = j
-	b.open.add(a.User, j.amount, 1)
+	b.open.Add(a.User, j.amount, 1)
 	at, _ := slices.BinarySearch(b.nums, num)
 	b.nums = slices.Insert(b.nums, at, num)
 }
@@ -110,13 +94,13 @@ func (b *Book) Admit(a *node.Attached) error {
 	more := amountOf(a, len(a.Document))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if most := mostOpen.part(partsOfUser); a.User != "" && !b.open.of[a.User].plus(more, 1).within(most) {
+	if most := mostOpen.part(partsOfUser); a.User != "" && !b.open.Of(a.User).Plus(more, 1).within(most) {
 		return fmt.Errorf("%w: of user %s %s have not ended (at most %s): send it again when some have",
-			node.ErrAttachedFull, a.User, b.open.of[a.User], most)
+			node.ErrAttachedFull, a.User, b.open.Of(a.User), most)
 	}
-	if !b.open.all.plus(more, 1).within(mostOpen) {
+	if !b.open.Sum().Plus(more, 1).within(mostOpen) {
 		return fmt.Errorf("%w: %s have not ended (at most %s): send it again when some have", node.ErrAttachedFull,
-			b.open.all, mostOpen)
+			b.open.Sum(), mostOpen)
 	}
 	return nil
 }
@@ -197,7 +181,7 @@ func (b *Book) List(below uint64, most int, f func(*node.Attached) bool) (list [
 func (b *Book) Unended() (nums []uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open.all.jobs == 0 {
+	if b.open.Sum().jobs == 0 {
 		return nil
 	}
 	for _, num := range b.nums {
@@ -291,19 +275,20 @@ const partsForgotten = 32
 // forget drops the oldest of what has ended, if there is too much of a user's or of all. REQUIRES: b.mu held.
 func (b *Book) forget(user string) (gone []uint64) {
 	mostOfUser := mostDone.part(partsOfUser)
-	ofUser := user != "" && !b.done.of[user].within(mostOfUser)
-	ofAll := !b.done.all.within(mostDone)
+	ofUser := user != "" && !b.done.Of(user).within(mostOfUser)
+	ofAll := !b.done.Sum().within(mostDone)
 	if !ofUser && !ofAll {
 		return nil
 	}
 	mostOfUser, most := mostOfUser.lessOne(partsForgotten), mostDone.lessOne(partsForgotten)
 	b.nums = slices.DeleteFunc(b.nums, func(num uint64) bool {
 		j := b.jobs[num]
-		tooMany := ofUser && j.User == user && !b.done.of[user].within(mostOfUser) || ofAll && !b.done.all.within(most)
+		tooMany := ofUser && j.User == user && !b.done.Of(user).within(mostOfUser) ||
+			ofAll && !b.done.Sum().within(most)
 		if j.End == nil || !tooMany {
 			return false
 		}
-		b.done.add(j.User, j.amount, -1)
+		b.done.Add(j.User, j.amount, -1)
 		gone = append(gone, num)
 		delete(b.jobs, num)
 		return true

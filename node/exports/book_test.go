@@ -111,14 +111,14 @@ func TestAdmit(t *testing.T) {
 		for _, c := range []struct {
 			held amount
 			full bool
-		}{{most.plus(room, -1), false}, {most, true}} {
-			b.open.all = c.held
+		}{{most.Plus(room, -1), false}, {most, true}} {
+			b.open.Add("", c.held, 1)
 			if err := b.Admit(one); (err != nil) != c.full || c.full && !errors.Is(err, node.ErrAttachedFull) {
 				t.Errorf("%s, %v of all: %v", name, c.held, err)
 			}
-			b.open.all = amount{}
+			b.open.Add("", c.held, -1)
 		}
-		b.open.of["alice"] = most.part(partsOfUser)
+		b.open.Add("alice", most.part(partsOfUser), 1)
 		alice, bob := *one, *one
 		alice.User, bob.User = "alice", "bob"
 		if err := b.Admit(&alice); !errors.Is(err, node.ErrAttachedFull) {
@@ -127,16 +127,16 @@ func TestAdmit(t *testing.T) {
 		if err := errors.Join(b.Admit(&bob), b.Admit(one)); err != nil {
 			t.Errorf("%s of others: %v", name, err)
 		}
-		delete(b.open.of, "alice")
+		b.open.Add("alice", most.part(partsOfUser), -1)
 	}
 }
 
 // weigh has a kept job count for so much.
 func (b *Book) weigh(num uint64, a amount) {
 	j := b.jobs[num]
-	b.open.add(j.User, j.amount, -1)
+	b.open.Add(j.User, j.amount, -1)
 	j.amount = a
-	b.open.add(j.User, a, 1)
+	b.open.Add(j.User, a, 1)
 }
 
 // numbers returns the jobs that are kept, newest first.
@@ -191,8 +191,9 @@ func TestOneUsersEndsAreBounded(t *testing.T) {
 	if got := b.numbers(); got != "4 1" {
 		t.Errorf("left are %s", got)
 	}
-	if got := b.done.of["alice"].plus(b.done.of["bob"], 1); got != b.done.all || len(b.open.of) > 0 || b.open.all != (amount{}) {
-		t.Errorf("%v of users, %v of all, %v open", got, b.done.all, b.open)
+	if got := b.done.Of("alice").Plus(b.done.Of("bob"), 1); got != b.done.Sum() || b.open.Of("alice") != (amount{}) ||
+		b.open.Of("bob") != (amount{}) || b.open.Sum() != (amount{}) {
+		t.Errorf("%v of users, %v of all, %v open", got, b.done.Sum(), b.open)
 	}
 }
 
@@ -205,8 +206,9 @@ func TestOpenOnesEraseNone(t *testing.T) {
 	b.weigh(1, mostOpen)
 	b.endOne(t, 2)
 	b.endOne(t, 3)
-	if got := b.numbers(); got != "3 2 1" || b.done.all.jobs != 2 || len(b.open.of) != 1 {
-		t.Errorf("%s, %v", got, b.done.all)
+	if got := b.numbers(); got != "3 2 1" || b.done.Sum().jobs != 2 || b.open.Of("u1") != mostOpen ||
+		b.open.Sum() != mostOpen {
+		t.Errorf("%s, %v", got, b.done.Sum())
 	}
 }
 
@@ -260,7 +262,7 @@ func TestManyFilesOfAnEnd(t *testing.T) {
 	if err != nil || len(a.End.Files)+a.End.Untold != many || len(a.End.Files) < 1000 || string(a.End.Record) != "r" {
 		t.Errorf("%d files, %d untold, %v", len(a.End.Files), a.End.Untold, err)
 	}
-	if bytes := b.done.all.bytes; bytes > maxEnd || bytes < 1000*1000 {
+	if bytes := b.done.Sum().bytes; bytes > maxEnd || bytes < 1000*1000 {
 		t.Errorf("it has %d bytes", bytes)
 	}
 }
@@ -270,7 +272,6 @@ func TestManyFilesOfAnEnd(t *testing.T) {
 func TestPagesAreStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := &Book{jobs: map[uint64]*job{}}
-		b.open.of, b.done.of = map[string]amount{}, map[string]amount{}
 		next := uint64(1)
 		for range rapid.IntRange(0, 30).Draw(t, "jobs") {
 			b.add(next, &node.Attached{})

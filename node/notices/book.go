@@ -26,7 +26,7 @@ type Book struct {
 	mu   sync.Mutex
 	jobs map[uint64]*node.Notices
 	// open counts the jobs that have some to be sent.
-	open tally.ByUser[int]
+	open tally.ByUser[tally.Count]
 	// over are the other jobs, oldest first. Invariant: at most maxDone.
 	over    []uint64
 	figures node.NoticeFigures
@@ -58,7 +58,7 @@ func (b *Book) add(num uint64, n *node.Notices) {
 		b.over = append(b.over, num)
 		return
 	}
-	b.open.Add(n.User, 1)
+	b.open.Add(n.User, 1, 1)
 	if n.EndedMs != 0 {
 		b.figures.Waiting += waiting(n)
 	}
@@ -99,8 +99,8 @@ func (b *Book) admit(r *node.Request, more int) error {
 			return fmt.Errorf("notify.%d.url: %w", i, err)
 		}
 	}
-	switch n := b.open.Of(r.User) + more; {
-	case b.open.Sum()+more >= maxOpen:
+	switch n := int(b.open.Of(r.User)) + more; {
+	case int(b.open.Sum())+more >= maxOpen:
 		return fmt.Errorf("%w: %d jobs of this site wait for their notices (at most %d): try again when some are sent, or submit without notify",
 			node.ErrFull, b.open.Sum(), maxOpen)
 	case r.User != "" && n >= maxOpen/partsOpen:
@@ -231,7 +231,7 @@ func (b *Book) write(num uint64, n *node.Notices) record.Write {
 // finish moves a job to those that are over. REQUIRES: b.mu held.
 func (b *Book) finish(num uint64, n *node.Notices) {
 	n.Event = nil
-	b.open.Add(n.User, -1)
+	b.open.Add(n.User, 1, -1)
 	b.over = append(b.over, num)
 }
 

@@ -307,7 +307,7 @@ func TestPrivateAddressOfANameIsNotAsked(t *testing.T) {
 // TestRoom: one user's jobs that wait lock nobody else out, and there is an end to what is taken.
 func TestRoom(t *testing.T) {
 	b := &Book{cfg: Config{Hosts: []string{"h"}}.withDefaults()}
-	b.open.Add("alice", maxOpen/partsOpen)
+	b.open.Add("alice", maxOpen/partsOpen, 1)
 	req := func(user string) node.Request {
 		return node.Request{User: user, Spec: jobspec.Spec{Notify: []jobspec.Hook{{URL: "https://h/"}}}}
 	}
@@ -315,7 +315,7 @@ func TestRoom(t *testing.T) {
 	if !errors.Is(got[0], node.ErrFull) || got[1] != nil || got[2] != nil {
 		t.Errorf("%v", got)
 	}
-	b.open.Add("", maxOpen-1-b.open.Sum())
+	b.open.Add("", maxOpen-1-b.open.Sum(), 1)
 	got = b.Admit([]node.Request{req("bob"), req("bob"), req("")})
 	if got[0] != nil || !errors.Is(got[1], node.ErrFull) || !errors.Is(got[2], node.ErrFull) {
 		t.Errorf("%v", got)

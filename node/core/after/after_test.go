@@ -103,15 +103,14 @@ func TestRoomForHeldJobs(t *testing.T) {
 	now := turn.Clock{}
 	b := NewBook("a", &now)
 	js := specOf(7)
-	b.users["alice"] = amount{jobs: MaxHeld / partsOfUser, bytes: 1}
-	b.all = b.users["alice"]
+	b.amounts.Add("alice", amount{jobs: MaxHeld / partsOfUser, bytes: 1}, 1)
 	if err := b.Room(&js, 1, "alice"); !errors.Is(err, node.ErrFull) || !strings.Contains(err.Error(), "of user alice") {
 		t.Error(err)
 	}
 	if err := errors.Join(b.Room(&js, 1, "bob"), b.Room(&js, 1, "")); err != nil {
 		t.Error(err)
 	}
-	b.all.bytes = maxBytes
+	b.amounts.Add("", amount{bytes: maxBytes - b.amounts.Sum().bytes}, 1)
 	if err := b.Room(&js, 1, ""); !errors.Is(err, node.ErrFull) {
 		t.Error(err)
 	}
@@ -152,8 +151,8 @@ func TestInputsAreCounted(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	b.Saw(1, "succeeded", fx)
-	if got := b.Release(9, fx); len(got) != 1 || b.all != (amount{}) || len(b.Awaiting()) > 0 {
-		t.Errorf("%+v %+v", got, b.all)
+	if got := b.Release(9, fx); len(got) != 1 || b.amounts.Sum() != (amount{}) || len(b.Awaiting()) > 0 {
+		t.Errorf("%+v %+v", got, b.amounts.Sum())
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/followers"
 	"github.com/cloudshare/cloudshare/node/core/numbers"
 	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/internal/tally"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -89,12 +90,18 @@ func bytesOf(js *command.JobSpec, deps int) int { return js.SizeBound() + heldBy
 // amount is how much is held; awaiting are those of the jobs whose inputs are not here.
 type amount struct{ jobs, bytes, awaiting int }
 
-// add counts a job, or takes it away if sign is −1.
-func (a *amount) add(j *Job, sign int) {
-	a.jobs, a.bytes = a.jobs+sign, a.bytes+sign*j.bytes()
+// amountOf returns how much a held job is.
+func amountOf(j *Job) amount {
+	a := amount{jobs: 1, bytes: j.bytes()}
 	if j.Inputs == InputsAwaited {
-		a.awaiting += sign
+		a.awaiting = 1
 	}
+	return a
+}
+
+// Plus implements tally.Amount.
+func (a amount) Plus(b amount, sign int) amount {
+	return amount{a.jobs + sign*b.jobs, a.bytes + sign*b.bytes, a.awaiting + sign*b.awaiting}
 }
 
 // Book holds the jobs that wait for others. One goroutine has it, the core's.
@@ -114,8 +121,7 @@ type Book struct {
 	// due are held jobs to be released, in vain those that are to end. Each is there once.
 	due      []uint64
 	inVain   []inVain
-	all      amount
-	users    map[string]amount // Invariant: none is zero
+	amounts  tally.ByUser[amount] // of what is held
 	maxEnded int
 	// past is who has waited for which job, and does no more.
 	past followers.Book
@@ -132,7 +138,7 @@ type inVain struct {
 // NewBook returns the book of a site that holds nothing.
 func NewBook(site string, now *turn.Clock) Book {
 	return Book{
-		site: site, now: now, jobs: map[uint64]*Job{}, targets: map[uint64]*target{}, users: map[string]amount{},
+		site: site, now: now, jobs: map[uint64]*Job{}, targets: map[uint64]*target{},
 		maxEnded: MaxEnded,
 	}
 }
@@ -150,7 +156,7 @@ func (b *Book) IsHeld(num uint64) bool {
 func (b *Book) Held() int { return b.held.Len() }
 
 // AwaitInputs returns how many of them have no inputs here yet.
-func (b *Book) AwaitInputs() int { return b.all.awaiting }
+func (b *Book) AwaitInputs() int { return b.amounts.Sum().awaiting }
 
 // LastBelow returns the greatest number of a job here below another one, 0 = of all.
 func (b *Book) LastBelow(below uint64) (num uint64, ok bool) { return b.nums.LastBelow(below) }
@@ -169,26 +175,16 @@ func (b *Book) SettledBelow(settled uint64) uint64 {
 // Room says why a job that waits for so many others cannot be held, or nil.
 func (b *Book) Room(js *command.JobSpec, deps int, user string) error {
 	n := bytesOf(js, deps)
-	if a := b.users[user]; user != "" && (a.jobs >= MaxHeld/partsOfUser || a.bytes+n > maxBytes/partsOfUser) {
+	if a := b.amounts.Of(user); user != "" && (a.jobs >= MaxHeld/partsOfUser || a.bytes+n > maxBytes/partsOfUser) {
 		return fmt.Errorf("%w: %d jobs of user %s (%d MiB) wait for other jobs already; at most %d (%d MiB): try again when some have ended",
 			node.ErrFull, a.jobs, user, a.bytes>>20, MaxHeld/partsOfUser, maxBytes/partsOfUser>>20)
 	}
-	if b.all.jobs >= MaxHeld || b.all.bytes+n > maxBytes {
+	if all := b.amounts.Sum(); all.jobs >= MaxHeld || all.bytes+n > maxBytes {
 		return fmt.Errorf("%w: %d jobs of this site (%d MiB) wait for other jobs already; at most %d (%d MiB): try again when some have ended",
-			node.ErrFull, b.all.jobs, b.all.bytes>>20, MaxHeld, maxBytes>>20)
+			node.ErrFull, all.jobs, all.bytes>>20, MaxHeld, maxBytes>>20)
 	}
 	return nil
 }
 
 // count adds a job to what is held, or takes it from that.
-func (b *Book) count(j *Job, sign int) {
-	b.all.add(j, sign)
-	if j.User == "" {
-		return
-	}
-	a := b.users[j.User]
-	a.add(j, sign)
-	if b.users[j.User] = a; a == (amount{}) {
-		delete(b.users, j.User)
-	}
-}
+func (b *Book) count(j *Job, sign int) { b.amounts.Add(j.User, amountOf(j), sign) }

@@ -92,7 +92,7 @@ func (b *Book) Check() error {
 		if !j.Held() {
 			continue
 		}
-		all.add(j, 1)
+		all = all.Plus(amountOf(j), 1)
 		left, vain := 0, false
 		if j.Inputs == InputsAwaited {
 			left++
@@ -113,8 +113,8 @@ func (b *Book) Check() error {
 			return fmt.Errorf("job %d waits for %d, in vain: %t; counted are %d, queued is it %d times", num, left, vain, j.left, queued[num])
 		}
 	}
-	if all != b.all || b.held.Len() != all.jobs {
-		return fmt.Errorf("held are %+v, counted are %+v, listed %d", all, b.all, b.held.Len())
+	if all != b.amounts.Sum() || b.held.Len() != all.jobs {
+		return fmt.Errorf("held are %+v, counted are %+v, listed %d", all, b.amounts.Sum(), b.held.Len())
 	}
 	return b.checkTargets(refs)
 }

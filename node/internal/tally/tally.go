@@ -2,26 +2,40 @@
 // nothing of ours.
 package tally
 
-// ByUser has amounts by user and their sum; "" is a user, too. The zero value has none. It is not safe for concurrent
-// use.
-type ByUser[N int | int64] struct {
-	amounts map[string]N // Invariant: none is 0
-	sum     N
+// Amount is what is counted. Its zero value is nothing.
+type Amount[A any] interface {
+	comparable
+	// Plus returns it with another one added, or taken away if sign is −1.
+	Plus(other A, sign int) A
 }
 
-// Add changes the amount of a user, by less than nothing too.
-func (t *ByUser[N]) Add(user string, n N) {
-	t.sum += n
+// Count is the Amount of things that are only counted.
+type Count int
+
+// Plus implements Amount.
+func (c Count) Plus(other Count, sign int) Count { return c + Count(sign)*other }
+
+// ByUser has amounts by user and their sum; "" is a user, too. The zero value has none. It is not safe for concurrent
+// use.
+type ByUser[A Amount[A]] struct {
+	amounts map[string]A // Invariant: none is nothing
+	sum     A
+}
+
+// Add counts something of a user's, or takes it away if sign is −1.
+func (t *ByUser[A]) Add(user string, a A, sign int) {
+	t.sum = t.sum.Plus(a, sign)
 	if t.amounts == nil {
-		t.amounts = map[string]N{}
+		t.amounts = map[string]A{}
 	}
-	if t.amounts[user] += n; t.amounts[user] == 0 {
+	var nothing A
+	if t.amounts[user] = t.amounts[user].Plus(a, sign); t.amounts[user] == nothing {
 		delete(t.amounts, user)
 	}
 }
 
 // Of returns the amount of a user.
-func (t *ByUser[N]) Of(user string) N { return t.amounts[user] }
+func (t *ByUser[A]) Of(user string) A { return t.amounts[user] }
 
 // Sum returns that of all users.
-func (t *ByUser[N]) Sum() N { return t.sum }
+func (t *ByUser[A]) Sum() A { return t.sum }

@@ -9,13 +9,14 @@ import (
 // TestByUser: the sum is that of all users, and nothing is kept of who has nothing.
 func TestByUser(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var all ByUser[int]
-		want, sum := map[string]int{}, 0
+		var all ByUser[Count]
+		want, sum := map[string]Count{}, Count(0)
 		for range rapid.IntRange(0, 40).Draw(t, "changes") {
-			user, n := rapid.SampledFrom([]string{"", "alice", "bob"}).Draw(t, "user"), rapid.IntRange(-3, 3).Draw(t, "n")
-			all.Add(user, n)
-			want[user] += n
-			sum += n
+			user, n := rapid.SampledFrom([]string{"", "alice", "bob"}).Draw(t, "user"), Count(rapid.IntRange(0, 3).Draw(t, "n"))
+			sign := rapid.SampledFrom([]int{1, -1}).Draw(t, "sign")
+			all.Add(user, n, sign)
+			want[user] += Count(sign) * n
+			sum += Count(sign) * n
 		}
 		kept := 0
 		for user, n := range want {

@@ -20,9 +20,7 @@ func (b *Broker) CancelAll(ctx context.Context, targets []node.CancelTarget) []e
 	for i, t := range targets {
 		switch {
 		case t.Job.Site != b.cfg.Site:
-			if _, out[i] = b.Job(ctx, t.Job); out[i] == nil {
-				out[i] = b.Elsewhere(t.Job.Site, "owner")
-			}
+			out[i] = b.changedElsewhere(ctx, t.Job)
 			continue
 		case t.Tasks.Len() > core.MaxCancelTasks:
 			out[i] = fmt.Errorf("cancel tasks of job %s: %w: %d are named, at most %d at once: cancel the whole job, or ask in parts", t.Job, node.ErrFull, t.Tasks.Len(), core.MaxCancelTasks)
@@ -48,12 +46,29 @@ func (b *Broker) CancelAll(ctx context.Context, targets []node.CancelTarget) []e
 
 // cancelOutcome waits for what became of a cancellation.
 func (b *Broker) cancelOutcome(ctx context.Context, id command.JobID, done <-chan error) error {
+	return b.changeOutcome(ctx, fmt.Sprintf("cancel job %s", id), stillOrdered, done)
+}
+
+// changeOutcome waits for what became of a change that the core was told of. what says who wants it, in an error's
+// text, and still what becomes of it if ctx ends before, "" = that is not said.
+func (b *Broker) changeOutcome(ctx context.Context, what, still string, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("cancel job %s: %w: %s", id, context.Cause(ctx), stillOrdered)
+		if still != "" {
+			still = ": " + still
+		}
+		return fmt.Errorf("%s: %w%s", what, context.Cause(ctx), still)
 	case <-b.ctx.Done():
-		return fmt.Errorf("cancel job %s: %w", id, node.ErrStopping)
+		return fmt.Errorf("%s: %w", what, node.ErrStopping)
 	}
+}
+
+// changedElsewhere returns where another site's job is changed, or why that is not known.
+func (b *Broker) changedElsewhere(ctx context.Context, id command.JobID) error {
+	if _, err := b.Job(ctx, id); err != nil {
+		return err
+	}
+	return b.Elsewhere(id.Site, "owner")
 }

@@ -13,21 +13,12 @@ import (
 // has ended, it wraps ErrEnded.
 func (b *Broker) SetHold(ctx context.Context, id command.JobID, hold bool) error {
 	if id.Site != b.cfg.Site {
-		if _, err := b.Job(ctx, id); err != nil {
-			return err
-		}
-		return b.Elsewhere(id.Site, "owner")
+		return b.changedElsewhere(ctx, id)
 	}
+	what := fmt.Sprintf("hold or release job %s", id)
 	done := make(chan error, 1)
 	if !b.post(core.HoldEvent{Num: id.Num, Hold: hold, Reply: func(err error) { done <- err }}) {
-		return fmt.Errorf("hold or release job %s: %w", id, node.ErrStopping)
+		return fmt.Errorf("%s: %w", what, node.ErrStopping)
 	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("hold or release job %s: %w", id, context.Cause(ctx))
-	case <-b.ctx.Done():
-		return fmt.Errorf("hold or release job %s: %w", id, node.ErrStopping)
-	}
+	return b.changeOutcome(ctx, what, "", done)
 }

@@ -18,49 +18,28 @@ func (b *Broker) SetPriority(ctx context.Context, ids []command.JobID, priority 
 	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, node.ErrNoQuorum)
 	defer cancel()
 	out := make([]error, len(ids))
+	waits := make([]chan error, len(ids))
 	var nums []uint64
 	var places []int // of these in ids
 	for i, id := range ids {
 		switch {
 		case priority < -command.MaxPriority || priority > command.MaxPriority:
 			out[i] = fmt.Errorf("%w: priority %d is not from %d to %d", node.ErrBadParams, priority, -command.MaxPriority, command.MaxPriority)
-		case id.Site == b.cfg.Site:
-			nums, places = append(nums, id.Num), append(places, i)
+		case id.Site != b.cfg.Site:
+			out[i] = b.changedElsewhere(ctx, id)
 		default:
-			if _, out[i] = b.Job(ctx, id); out[i] == nil {
-				out[i] = b.Elsewhere(id.Site, "owner")
-			}
+			nums, places = append(nums, id.Num), append(places, i)
+			waits[i] = make(chan error, 1)
 		}
-	}
-	type answer struct {
-		i   int
-		err error
-	}
-	answers := make(chan answer, len(nums))
-	left := map[int]bool{}
-	for _, at := range places {
-		left[at] = true
 	}
 	posted := len(nums) == 0 || b.post(core.PriorityEvent{
-		Nums: nums, Priority: priority, Reply: func(i int, err error) { answers <- answer{places[i], err} },
+		Nums: nums, Priority: priority, Reply: func(i int, err error) { waits[places[i]] <- err },
 	})
-	why, still := error(nil), ""
-	if !posted {
-		why = node.ErrStopping
-	}
-	for len(left) > 0 && why == nil {
-		select {
-		case a := <-answers:
-			out[a.i] = a.err
-			delete(left, a.i)
-		case <-ctx.Done():
-			why, still = context.Cause(ctx), ": "+stillWanted
-		case <-b.ctx.Done():
-			why = node.ErrStopping
+	for _, i := range places {
+		what := fmt.Sprintf("change the priority of job %s", ids[i])
+		if out[i] = fmt.Errorf("%s: %w", what, node.ErrStopping); posted {
+			out[i] = b.changeOutcome(ctx, what, stillWanted, waits[i])
 		}
-	}
-	for at := range left {
-		out[at] = fmt.Errorf("change the priority of job %s: %w%s", ids[at], why, still)
 	}
 	return out
 }

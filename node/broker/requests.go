@@ -100,10 +100,7 @@ const stillOrdered = "it is carried out all the same once there is one, unless t
 // Cancel ends a job of this site; other sites' jobs are an *ElsewhereError.
 func (b *Broker) Cancel(ctx context.Context, id command.JobID) error {
 	if id.Site != b.cfg.Site {
-		if _, err := b.Job(ctx, id); err != nil {
-			return err
-		}
-		return b.Elsewhere(id.Site, "owner")
+		return b.changedElsewhere(ctx, id)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, node.ErrNoQuorum)
 	defer cancel()

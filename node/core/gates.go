@@ -133,21 +133,15 @@ func (c *Core) checkEach(count uint32, id command.JobID, s StateReader) (why str
 // setHold holds a job by hand, or lets it go. Nothing of it that runs is stopped.
 func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 	id := command.JobID{Site: c.site, Num: ev.Num}
-	known, ended := c.own.Standing(ev.Num)
-	js, _ := c.own.Spec(ev.Num)
-	if !known {
-		v, inState := s.Job(id)
-		known, ended, js = inState, v.State.Ended(), v.Spec
+	err := c.checkOpen(ev.Num, s)
+	js, here := c.own.Spec(ev.Num)
+	if err == nil && !here {
+		v, _ := s.Job(id)
+		js = v.Spec
 	}
-	var err error
 	switch {
-	case !known && c.incarnation == 0: // the state may be older than what this site has published
-		err = fmt.Errorf("job %s: %w: this broker has not registered with the federation since its start, and may not have seen it yet: try again when it has",
-			id, node.ErrNotReady)
-	case !known:
-		err = fmt.Errorf("job %s: %w", id, node.ErrNotFound)
-	case ended:
-		err = fmt.Errorf("job %s: %w", id, node.ErrEnded)
+	case err != nil:
+		err = fmt.Errorf("job %s: %w", id, err)
 	case js.Gated && c.gates.Find(ev.Num) == nil: // a registration has the book find it
 		err = fmt.Errorf("job %s: %w: this broker is not registered with the federation since its start: try again when it is",
 			id, node.ErrNotReady)
@@ -163,6 +157,27 @@ func (c *Core) setHold(ev HoldEvent, s StateReader, fx *Effects) {
 		c.applyAsked(ev.Num)
 	}
 	fx.Replies = append(fx.Replies, func() { ev.Reply(err) })
+}
+
+// checkOpen returns nil if a job of this site has not ended. Errors: node.ErrNotFound, node.ErrEnded, and
+// node.ErrNotReady while the state may be older than what this site has published.
+func (c *Core) checkOpen(num uint64, s StateReader) error {
+	known, ended := c.own.Standing(num)
+	if !known {
+		var counts fsm.Counts
+		counts, known = s.TaskCounts(command.JobID{Site: c.site, Num: num})
+		ended = counts.JobState().Ended()
+	}
+	switch {
+	case !known && c.incarnation == 0:
+		return fmt.Errorf("%w: this broker has not registered with the federation since its start, and may not have seen "+
+			"the job yet: try again when it has", node.ErrNotReady)
+	case !known:
+		return node.ErrNotFound
+	case ended:
+		return node.ErrEnded
+	}
+	return nil
 }
 
 // isScattered reports whether the state would not hold a job.

@@ -37,20 +37,10 @@ func (c *Core) setPriorities(ev PriorityEvent, s StateReader, fx *Effects) {
 func (c *Core) setPriority(
 	num uint64, priority int32, reply func(error), s StateReader, fx *Effects,
 ) (ordered bool, err error) {
-	known, ended := c.own.Standing(num)
-	if !known {
-		var counts fsm.Counts
-		counts, known = s.TaskCounts(command.JobID{Site: c.site, Num: num})
-		ended = counts.JobState().Ended()
+	if err = c.checkOpen(num, s); err != nil {
+		return false, err
 	}
 	switch {
-	case !known && c.incarnation == 0: // the state may be older than what this site has published
-		return false, fmt.Errorf("%w: this broker has not registered with the federation since its start, and may not have "+
-			"seen the job yet: try again when it has", node.ErrNotReady)
-	case !known:
-		return false, node.ErrNotFound
-	case ended:
-		return false, node.ErrEnded
 	case c.home.Find(num) != nil:
 		c.home.SetPriority(num, priority, fx)
 		return false, nil

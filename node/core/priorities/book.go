@@ -258,15 +258,17 @@ func (b *Book) Check() error {
 			return fmt.Errorf("wish %d is %+v, listed at %d", w.num, w, i)
 		}
 	}
-	due := 0
+	listed := map[*wish]bool{}
 	for _, w := range b.due {
-		if !w.due {
-			return fmt.Errorf("wish %d is listed as due", w.num)
+		if !w.due || listed[w] {
+			return fmt.Errorf("wish %d is listed as due, and is not, or twice", w.num)
 		}
-		due++
+		listed[w] = true
 	}
-	if due > len(b.due) {
-		return fmt.Errorf("%d wishes are due, %d are listed", due, len(b.due))
+	for _, w := range b.list {
+		if w.due != listed[w] {
+			return fmt.Errorf("wish %d is due: %t, and listed so: %t", w.num, w.due, listed[w])
+		}
 	}
 	return nil
 }

@@ -39,12 +39,17 @@ func (c *Client) CancelLabelled(ctx context.Context, labels []string) (wire.Canc
 // CancelSelected cancels the open jobs of the broker's site that are the user's, "" = whoever's, and have all the
 // labels: up to 1000 of them, and More if there are others.
 func (c *Client) CancelSelected(ctx context.Context, user string, labels []string) (wire.Cancelled, error) {
+	out, _, err := get[wire.Cancelled](ctx, c, http.MethodPost, "/v1/cancel", selection(user, labels), nil, nil)
+	return out, err
+}
+
+// selection names the open jobs of a user, "" = whoever's, that have all the labels.
+func selection(user string, labels []string) url.Values {
 	v := values("user", user)
 	if len(labels) > 0 {
 		v["label"] = labels
 	}
-	out, _, err := get[wire.Cancelled](ctx, c, http.MethodPost, "/v1/cancel", v, nil, nil)
-	return out, err
+	return v
 }
 
 // SetPriorities gives jobs another priority: one item per job, in order. At most 1000 jobs.
@@ -57,11 +62,7 @@ func (c *Client) SetPriorities(ctx context.Context, jobs []string, priority int3
 func (c *Client) PrioritizeSelected(
 	ctx context.Context, user string, labels []string, priority int32,
 ) (wire.Prioritized, error) {
-	v := values("user", user)
-	if len(labels) > 0 {
-		v["label"] = labels
-	}
-	return c.prioritize(ctx, v, priority)
+	return c.prioritize(ctx, selection(user, labels), priority)
 }
 
 func (c *Client) prioritize(ctx context.Context, v url.Values, priority int32) (wire.Prioritized, error) {

@@ -3,13 +3,11 @@ package jobcmd
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
@@ -62,11 +60,12 @@ func cancelJobs(ctx context.Context, a *cli.App, jobs []string, which selection)
 	if which.given() {
 		err = which.cancel(ctx, c, &out)
 	}
-	for len(jobs) > 0 && err == nil {
-		now := min(len(jobs), mostTargets)
-		var part wire.Cancelled
-		part, err = c.CancelMany(ctx, jobs[:now])
-		out.Items, jobs = append(out.Items, part.Items...), jobs[now:]
+	if err == nil {
+		err = inParts(jobs, func(some []string) error {
+			part, failed := c.CancelMany(ctx, some)
+			out.Items = append(out.Items, part.Items...)
+			return failed
+		})
 	}
 	if err != nil && len(out.Items) == 0 {
 		return err
@@ -86,23 +85,12 @@ func showCancelled(a *cli.App, out wire.Cancelled, which selection) error {
 	}); err != nil {
 		return err
 	}
-	var first *client.Problem
-	refused := 0
+	no := refusals{app: a}
 	for _, item := range out.Items {
-		if item.Problem == nil {
-			continue
-		}
-		refused++
-		a.Note("%s: %s", item.Job, cli.Explain(item.Problem))
-		if first == nil {
-			first = item.Problem
-		}
+		no.add(item.Job, item.Problem)
 	}
 	if which.given() {
-		a.Note("%s", which.says(len(out.Items)-refused))
+		a.Note("%s", which.says(len(out.Items)-no.count))
 	}
-	if first == nil {
-		return nil
-	}
-	return cli.WithExit(cli.CodeOf(first), fmt.Errorf("%d of %d were not cancelled", refused, len(out.Items)))
+	return no.err(len(out.Items), "cancelled")
 }

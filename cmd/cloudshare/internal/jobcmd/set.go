@@ -70,11 +70,12 @@ func setPriorities(ctx context.Context, a *cli.App, jobs []string, which selecti
 	if which.given() {
 		err = which.prioritize(ctx, c, priority, &out)
 	}
-	for len(jobs) > 0 && err == nil {
-		now := min(len(jobs), mostTargets)
-		var part wire.Prioritized
-		part, err = c.SetPriorities(ctx, jobs[:now], priority)
-		out.Items, jobs = append(out.Items, part.Items...), jobs[now:]
+	if err == nil {
+		err = inParts(jobs, func(some []string) error {
+			part, failed := c.SetPriorities(ctx, some, priority)
+			out.Items = append(out.Items, part.Items...)
+			return failed
+		})
 	}
 	if err != nil && len(out.Items) == 0 {
 		return err
@@ -111,18 +112,9 @@ func showPrioritized(a *cli.App, out wire.Prioritized) error {
 	}); err != nil {
 		return err
 	}
-	var first *client.Problem
-	refused := 0
+	no := refusals{app: a}
 	for _, item := range out.Items {
-		if item.Problem == nil {
-			continue
-		}
-		refused++
-		a.Note("%s: %s", item.Job, cli.Explain(item.Problem))
-		first = cmp.Or(first, item.Problem)
+		no.add(item.Job, item.Problem)
 	}
-	if first == nil {
-		return nil
-	}
-	return cli.WithExit(cli.CodeOf(first), fmt.Errorf("%d of %d were not changed", refused, len(out.Items)))
+	return no.err(len(out.Items), "changed")
 }

@@ -98,6 +98,11 @@ func (g *gatings) submitGated(t *rapid.T) {
 			fields += fmt.Sprintf(`,"after":[{"job":%q,"when":"each"}]`, on.id)
 		}
 	}
+	g.submitLink(t, l, fields)
+}
+
+// submitLink submits a job with these fields, which is known from then on.
+func (g *gatings) submitLink(t *rapid.T, l *gatedLink, fields string) {
 	spec, err := jobspec.ParseSpec([]byte(gatedJob(fields)))
 	if err != nil {
 		g.t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
-	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -138,17 +137,7 @@ func (w *workflows) submitStep(t *rapid.T) {
 	if rapid.Bool().Draw(t, "elsewhere") {
 		fields += `,"sites":{"only":["b"]}`
 	}
-	spec, err := jobspec.ParseSpec([]byte(gatedJob(fields)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.turn(t, SubmitEvent{Reqs: []node.Request{{Spec: spec}}, Reply: func(_ int, a node.Answer) {
-		if a.Err != nil { // the site has forgotten the job that this one would wait for
-			return
-		}
-		l.id = a.ID
-		w.gated = append(w.gated, l)
-	}})
+	w.submitLink(t, l, fields)
 }
 
 // lose has a site's machine lose all that it runs; its broker begins again.

@@ -80,6 +80,29 @@ func Open(path string, size int64, noted uint64) (*File, [][]byte, error) {
 			return nil, nil, fmt.Errorf("make %s: %w", path, err)
 		}
 	}
+	w, records, err := open(path)
+	if err == nil && !w.belongs(noted) {
+		err = fmt.Errorf("%w: it is of generation %d, and its store of %d: "+
+			"they are of two stores, or copies of different moments", ErrDamaged, w.gen, noted)
+	}
+	if err == nil && w.gen == noted {
+		records, err = nil, w.Reset()
+	}
+	return w.opened(records, err)
+}
+
+// OpenAlone is Open for a store that notes nothing, since to take a record again changes nothing: it returns
+// the records of whatever generation the file is. It makes a file that is missing.
+func OpenAlone(path string, size int64) (*File, [][]byte, error) {
+	if err := create(path, size); err != nil {
+		return nil, nil, fmt.Errorf("make %s: %w", path, err)
+	}
+	w, records, err := open(path)
+	return w.opened(records, err)
+}
+
+// open opens a file that is there. It returns the File on an error, too, to be closed.
+func open(path string) (*File, [][]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%s is %w: it is missing", path, ErrDamaged)
@@ -89,17 +112,18 @@ func Open(path string, size int64, noted uint64) (*File, [][]byte, error) {
 	}
 	w := &File{f: f, path: path}
 	records, err := w.load()
-	if err == nil && !w.belongs(noted) {
-		err = fmt.Errorf("%w: it is of generation %d, and its store of %d: "+
-			"they are of two stores, or copies of different moments", ErrDamaged, w.gen, noted)
+	return w, records, err
+}
+
+// opened is how an Open ends.
+func (w *File) opened(records [][]byte, err error) (*File, [][]byte, error) {
+	if err == nil {
+		return w, records, nil
 	}
-	if err == nil && w.gen == noted {
-		records, err = nil, w.Reset()
+	if w != nil {
+		err = errors.Join(fmt.Errorf("read %s: %w", w.path, err), w.f.Close())
 	}
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("read %s: %w", path, err), f.Close())
-	}
-	return w, records, nil
+	return nil, nil, err
 }
 
 // belongs reports whether the file fits a store that has noted a generation.

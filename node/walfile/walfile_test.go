@@ -311,3 +311,29 @@ func rewrite(t *testing.T, path string, b []byte) {
 		t.Fatal(err)
 	}
 }
+
+// TestOpenAlone: a store that notes nothing gets what it appended since the last Reset, as often as it asks.
+func TestOpenAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wal")
+	nothing := func(*File) error { return nil }
+	for _, c := range []struct {
+		want string
+		then func(*File) error
+	}{
+		{"", func(w *File) error { return w.Append([]byte("first")) }},
+		{"first", nothing},
+		{"first", func(w *File) error { return errors.Join(w.Reset(), w.Append([]byte("second"))) }},
+		{"second", nothing},
+	} {
+		w, records, err := OpenAlone(path, minSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(bytes.Join(records, []byte("|"))); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+		if err = errors.Join(c.then(w), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

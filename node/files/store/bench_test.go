@@ -24,6 +24,9 @@ func benchRig(b *testing.B, at Place) *rig {
 	b.Helper()
 	room := Limit{1 << 40, time.Hour}
 	r := newRig(b, b.TempDir(), limitsOf(room, room, room))
+	r.timed = true
+	r.reopen()
+	r.Repin(noPins)
 	b.Cleanup(func() { _ = r.Close() })
 	for n := range 256 {
 		if err := r.disk.mkdir(folderOf(key{at, files.Hash{byte(n)}})); err != nil {

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cloudshare/cloudshare/node/wholefile"
 )
 
@@ -89,10 +87,11 @@ func (s *Store) Close() error {
 		return nil
 	}
 	var err error
-	if len(s.open) == 0 {
+	idle := len(s.open) == 0
+	if idle {
 		err = s.syncCache()
 	}
-	if err = errors.Join(err, s.disk.close()); err != nil {
+	if err = errors.Join(err, s.log.close(idle && err == nil), s.disk.close()); err != nil {
 		return fmt.Errorf("close store of files: %w", asFull(err))
 	}
 	return nil
@@ -100,11 +99,7 @@ func (s *Store) Close() error {
 
 // syncCache makes all durable that is in the cache.
 func (s *Store) syncCache() error {
-	f, err := s.disk.root.Open(".")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
+	err := s.disk.syncAll()
 	if err == nil {
 		err = s.disk.remove(bootFile)
 	}

@@ -26,6 +26,9 @@ const (
 	pointFolder   point = "sync folder" // behind a rename
 	pointRemove   point = "remove"      // of a file
 	pointBoot     point = "boot"        // of the file that says when the cache was written
+	pointLog      point = "log"         // of small blobs into the log
+	pointSyncAll  point = "sync all"    // before the log or what Close leaves is let go
+	pointReset    point = "reset"       // of the log
 )
 
 // disk is the store's folder and what is done to it. Names are below the folder; a link leads nowhere out of it.
@@ -34,6 +37,8 @@ type disk struct {
 	folder *os.File // the same one, from which names are resolved in one step
 	// fault, if set, is called at each fail point, and may return an error in the place of what was to be done.
 	fault func(point) error
+	// noSyncAll leaves out what syncAll does.
+	noSyncAll bool
 }
 
 // asFile is the flag with which a pipe is not waited for.

@@ -11,8 +11,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/files"
 )
 
-// load makes the folders and the index, and removes what is half done. Names that are not the store's stay, and do not
-// count.
+// load makes the folders and the index, restores what is in the log, and removes what is half done. Names that are not
+// the store's stay, and do not count.
 func (s *Store) load() error {
 	for _, name := range append([]string{newFolder}, names[:]...) {
 		if err := s.disk.mkdir(name); err != nil {
@@ -20,6 +20,9 @@ func (s *Store) load() error {
 		}
 	}
 	if err := s.clearNew(); err != nil {
+		return err
+	}
+	if err := s.restore(); err != nil {
 		return err
 	}
 	for space := range spaces {

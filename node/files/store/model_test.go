@@ -393,6 +393,38 @@ func (m *model) letGo() {
 	}
 }
 
+// loseUnsynced has the disk lose files that were not synced: their names, or what was in them.
+func (m *model) loseUnsynced(rt *rapid.T) {
+	lose := rapid.SampledFrom([]func(name string) error{
+		func(string) error { return nil },
+		os.Remove,
+		func(name string) error { return os.Truncate(name, 0) },
+		func(name string) error { return os.Truncate(name, 4*block) }, // zeros
+	}).Draw(rt, "lose")
+	m.log.await()
+	for k := range m.log.keys {
+		if sizeOf(slot{key: k}) == 0 {
+			continue
+		}
+		if err := lose(filepath.Join(m.dir, fileOf(k))); err != nil {
+			rt.Fatal(err)
+		}
+	}
+}
+
+// back has the model know of blobs that were removed shortly before a kill, and are there again.
+func (m *model) back(rt *rapid.T) {
+	for at, e := range m.entries {
+		if m.blobs[at] != nil {
+			continue
+		}
+		if at.part || !durable(fileOf(at.key)) || e.holds > 0 {
+			rt.Fatalf("%v is there", at)
+		}
+		m.blobs[at] = &modelBlob{used: e.used}
+	}
+}
+
 // kill ends the store as kill -9 does, and opens it again with the pins of the journal.
 func (m *model) kill(rt *rapid.T) {
 	m.letGo()
@@ -403,7 +435,9 @@ func (m *model) kill(rt *rapid.T) {
 			m.clock = m.clock.Add(time.Second)
 		}
 	}
+	m.loseUnsynced(rt)
 	m.reopen()
+	m.back(rt)
 	missing := m.Repin(func(yield func(string, Ref) bool) {
 		for by, of := range m.pins {
 			for _, k := range of {

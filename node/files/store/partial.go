@@ -311,7 +311,8 @@ func (p *Partial) finish() error {
 	if err := p.syncWhole(); err != nil {
 		return err
 	}
-	if err := p.s.commit(p.e.key, fileOf(p.e.key)+partExt, p.e.size); err != nil {
+	synced := func(key) (named bool, err error) { return false, nil }
+	if err := p.s.commit(p.e.key, fileOf(p.e.key)+partExt, p.e.size, synced); err != nil {
 		return err
 	}
 	p.mu.Lock()

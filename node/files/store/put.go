@@ -9,12 +9,16 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"sync"
 
 	"github.com/cloudshare/cloudshare/node/files"
 )
 
 // copyBytes is how much is read, hashed and written at a time.
 const copyBytes = 256 << 10
+
+// buffers are what Put reads into: most that it keeps is small.
+var buffers = sync.Pool{New: func() any { return new([copyBytes]byte) }}
 
 // incoming is content that is being written.
 type incoming struct {
@@ -25,7 +29,8 @@ type incoming struct {
 	f        *os.File
 	sum      hash.Hash
 	size     int64
-	reserved int64 // bytes of the quota
+	content  []byte // all of it, if it is small
+	reserved int64  // bytes of the quota
 }
 
 // Put keeps what r has, to its end, and returns its name. It is durable but in the Cache, and read by nobody before.
@@ -57,19 +62,27 @@ func (w *incoming) put(ctx context.Context, r io.Reader) (b files.Blob, err erro
 	if err = w.copy(ctx, r); err == nil && w.size == 0 {
 		err = w.write(nil)
 	}
-	if err == nil && w.at.Space != Cache {
-		err = s.disk.sync(w.f)
-	}
-	if err = errors.Join(err, w.f.Close()); err == nil {
+	if err == nil {
 		b.Size = w.size
 		w.sum.Sum(b.Hash[:0])
-		err = s.commit(key{w.at, b.Hash}, w.name, w.size)
+		err = s.commit(key{w.at, b.Hash}, w.name, w.size, w.secure)
 	}
-	if err != nil {
+	if err = errors.Join(err, w.f.Close()); err != nil {
 		_ = s.disk.remove(w.name) // the next Open does it otherwise
 		s.unreserve(w.at.Space, w.reserved)
 	}
 	return b, err
+}
+
+// secure makes what was written durable, and reports whether its name is, too.
+func (w *incoming) secure(k key) (named bool, err error) {
+	if w.at.Space == Cache {
+		return false, nil
+	}
+	if w.content != nil && w.s.log.keep(k, w.content, w.s.now()) {
+		return true, nil
+	}
+	return false, w.s.disk.sync(w.f)
 }
 
 func (w *incoming) check() error {
@@ -79,7 +92,9 @@ func (w *incoming) check() error {
 }
 
 func (w *incoming) copy(ctx context.Context, r io.Reader) error {
-	buf := make([]byte, min(copyBytes, max(w.limit+1, 1)))
+	pooled := buffers.Get().(*[copyBytes]byte) // it has nothing else
+	defer buffers.Put(pooled)
+	buf := pooled[:min(copyBytes, max(w.limit+1, 1))]
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -115,14 +130,18 @@ func (w *incoming) write(b []byte) error {
 	if err != nil {
 		return err
 	}
+	w.content = nil
+	if w.size == 0 && len(b) <= logMost {
+		w.content = append([]byte{}, b...)
+	}
 	w.size = size
 	return nil
 }
 
-// commit has a file, synced if it has to be durable, be a whole blob; its bytes count already. If the blob is there,
-// the file goes, and so do its bytes. After an error the file is where it was (nowhere if the disk refuses that,
-// too), and its bytes count.
-func (s *Store) commit(k key, name string, size int64) error {
+// commit has a file be a whole blob; its bytes count already. If the blob is there, the file goes, and so do its bytes.
+// Otherwise secure makes the file durable if it has to be, and reports whether the blob's name is, too: then it is in
+// the log. After an error the file is where it was (nowhere if the disk refuses that, too), and its bytes count.
+func (s *Store) commit(k key, name string, size int64, secure func(key) (named bool, err error)) error {
 	now := s.now()
 	s.disk.touch(name, now)
 	s.mu.Lock()
@@ -141,7 +160,15 @@ func (s *Store) commit(k key, name string, size int64) error {
 		s.evict(e) // who reads it has the old file open
 	}
 	s.mu.Unlock()
-	err := s.place(name, k)
+	named, err := secure(k)
+	if err == nil {
+		err = s.place(name, k, named)
+	} else {
+		err = errors.Join(err, s.removeWhole(k)) // a damaged one's, which counts no more
+	}
+	if named {
+		s.log.placed()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
@@ -151,12 +178,12 @@ func (s *Store) commit(k key, name string, size int64) error {
 	return err
 }
 
-// place renames a file to that of a whole blob, durably if need be, or undoes it.
-func (s *Store) place(name string, k key) error {
+// place renames a file to that of a whole blob, durably if need be and its name is not in the log, or undoes it.
+func (s *Store) place(name string, k key, named bool) error {
 	whole := fileOf(k)
 	err := s.disk.rename(name, whole)
 	if err == nil {
-		if durable(whole) {
+		if durable(whole) && !named {
 			err = s.disk.syncFolder(folderOf(k))
 		}
 		if err == nil {
@@ -166,5 +193,5 @@ func (s *Store) place(name string, k key) error {
 			return err
 		}
 	}
-	return errors.Join(err, s.disk.remove(whole)) // of a damaged one there is a file, too
+	return errors.Join(err, s.removeWhole(k)) // of a damaged one there is a file, too
 }

@@ -53,6 +53,8 @@ type rig struct {
 	fault func(point) error
 	piece int64 // bytes; 0: files.PieceBytes
 	boot  string
+	// timed has the log be as large as it is, and be emptied as it is.
+	timed bool
 }
 
 // newRig opens a store in a folder, and says that nothing is pinned.
@@ -86,16 +88,32 @@ func roomy() Limits {
 	return limitsOf(Limit{1 << 30, 24 * time.Hour}, Limit{1 << 30, 0}, Limit{1 << 30, 24 * time.Hour})
 }
 
+// shortLog is a log that a few blobs fill.
+const shortLog = 4 << 10
+
+// await waits until nobody writes the log or empties it.
+func (l *smallLog) await() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.writing {
+		l.idle.Wait()
+	}
+}
+
 func noPins(func(string, Ref) bool) {}
 
 func (r *rig) start() {
 	r.Helper()
-	s, err := open(r.opts, machine{r.boot, func(p point) error {
+	m := machine{r.boot, func(p point) error {
 		if r.fault == nil {
 			return nil
 		}
 		return r.fault(p)
-	}})
+	}, shortLog, true}
+	if r.timed {
+		m.log, m.noSyncAll = logBytes, false
+	}
+	s, err := open(r.opts, m)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -160,12 +178,12 @@ func (r *rig) wantNone(at Place, content string) {
 	}
 }
 
-// names lists the files below the store's folder, but for bootFile.
+// names lists the files below the store's folder, but for bootFile and logFile.
 func (r *rig) names() (list []string) {
 	r.Helper()
 	err := filepath.WalkDir(r.dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
-			if rel, _ := filepath.Rel(r.dir, path); rel != bootFile {
+			if rel, _ := filepath.Rel(r.dir, path); rel != bootFile && rel != logFile {
 				list = append(list, rel)
 			}
 		}

@@ -90,15 +90,24 @@ func (s *Store) discard(victims []*entry) (err error) {
 
 // removeFiles removes what is on the disk of a blob, whole or in the making.
 func (s *Store) removeFiles(at slot) error {
-	name := fileOf(at.key)
 	if !at.part {
-		return s.disk.remove(name)
+		return s.removeWhole(at.key)
 	}
+	name := fileOf(at.key)
 	// Rows without a partial blob say nothing; a partial blob without rows would be one of a single piece.
 	if err := s.disk.remove(name + partExt); err != nil {
 		return err
 	}
 	return s.disk.remove(name + rowsExt)
+}
+
+// removeWhole removes the file of a whole blob, and has it not come back from the log.
+func (s *Store) removeWhole(k key) error {
+	err := s.disk.remove(fileOf(k))
+	if err == nil {
+		s.log.forget(k)
+	}
+	return err
 }
 
 // maxCollected is how many blobs one Collect or Evict removes.

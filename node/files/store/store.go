@@ -40,6 +40,7 @@ type Limits struct{ Own, Cache, Outgoing Limit }
 type Store struct {
 	dir     string // absolute
 	disk    disk
+	log     *smallLog
 	now     func() time.Time
 	limits  [spaces]Limit
 	open    chan struct{} // has one for each file that is open
@@ -55,12 +56,15 @@ type Store struct {
 
 // Open opens or creates a store, and reads from its files what it has. It removes what a crash has left half done.
 // Nothing goes before Repin has said what is pinned.
-func Open(o Options) (*Store, error) { return open(o, machine{boot: readBoot()}) }
+func Open(o Options) (*Store, error) { return open(o, machine{boot: readBoot(), log: logBytes}) }
 
 // machine is what tests set of the machine.
 type machine struct {
 	boot  string
 	fault func(point) error // see disk
+	log   int64             // see logBytes
+	// noSyncAll: the machine of the test does not crash, and other programs write to its disk.
+	noSyncAll bool
 }
 
 func open(o Options, m machine) (*Store, error) {
@@ -85,12 +89,13 @@ func open(o Options, m machine) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store of files: %w", err), root.Close())
 	}
-	s.disk = disk{root: root, folder: folder, fault: m.fault}
+	s.disk = disk{root: root, folder: folder, fault: m.fault, noSyncAll: m.noSyncAll}
+	s.log = newSmallLog(&s.disk, dir, m.log)
 	if err = s.load(); err == nil {
 		err = s.checkBoot(m.boot)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open store of files in %s: %w", dir, asFull(err)), s.disk.close())
+		return nil, errors.Join(fmt.Errorf("open store of files in %s: %w", dir, asFull(err)), s.log.close(false), s.disk.close())
 	}
 	return s, nil
 }

@@ -12,8 +12,11 @@ import (
 )
 
 // load makes the folders and the index, and removes what is half done. Names that are not the store's stay, and do not
-// count.
+// count. What is in the index of durable spaces is durable: a kill between a rename and the sync of its folder leaves
+// names of which the disk may not know, so folders are synced here unless somebody has closed the store.
 func (s *Store) load() error {
+	_, err := s.disk.root.Stat(bootFile)
+	s.killed = err == nil
 	for _, name := range append([]string{newFolder}, names[:]...) {
 		if err := s.disk.mkdir(name); err != nil {
 			return err
@@ -42,7 +45,7 @@ func (s *Store) clearNew() error {
 	return s.eachIn(newFolder, func(d fs.DirEntry) error { return s.disk.remove(newFolder + "/" + d.Name()) })
 }
 
-// eachIn calls f for all names in a folder.
+// eachIn calls f for all names in a folder, which it has the disk know where load has to.
 func (s *Store) eachIn(folder string, f func(fs.DirEntry) error) error {
 	dir, err := s.disk.root.Open(folder)
 	if err != nil {
@@ -57,6 +60,8 @@ func (s *Store) eachIn(folder string, f func(fs.DirEntry) error) error {
 			}
 		}
 		switch {
+		case errors.Is(err, io.EOF) && s.killed && durable(folder+"/"):
+			return s.disk.syncFolder(folder)
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:

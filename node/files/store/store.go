@@ -45,6 +45,7 @@ type Store struct {
 	open    chan struct{} // has one for each file that is open
 	counter atomic.Uint64 // of files in newFolder
 	piece   int64         // files.PieceBytes; tests have smaller ones
+	killed  bool          // nobody closed the store before; for load
 
 	mu     sync.Mutex // held over memory only, never over a file
 	closed bool

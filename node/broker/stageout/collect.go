@@ -265,8 +265,10 @@ func (t *taking) Skipped(name, why string) {
 // note says what could not travel, "" = nothing.
 func (t *taking) note() string {
 	switch others := t.skipped - 1; {
-	case t.skipped < 2:
+	case others <= 0:
 		return t.firstSkipped
+	case others == 1:
+		return t.firstSkipped + "; so does another one"
 	case t.skipped == executor.MaxSkipped:
 		return fmt.Sprintf("%s; so do %d others, or more", t.firstSkipped, others)
 	default:

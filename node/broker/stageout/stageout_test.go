@@ -372,7 +372,8 @@ func TestWhoseFaultItIs(t *testing.T) {
 func TestWhatStaysBehindIsNamed(t *testing.T) {
 	const first = `its outputs name "fifo", which stays behind: it is a pipe`
 	for skipped, want := range map[int]string{
-		0: "", 1: first, 3: first + "; so do 2 others", executor.MaxSkipped: first + "; so do 99 others, or more",
+		0: "", 1: first, 2: first + "; so does another one", 3: first + "; so do 2 others",
+		executor.MaxSkipped: first + "; so do 99 others, or more",
 	} {
 		r := newRig(t)
 		l := results()

@@ -341,9 +341,14 @@ func TestErrorsOfFilesSayMore(t *testing.T) {
 			t.Errorf("%s, want %s", p.Type, want)
 		}
 	}
-	p := problem.Of(fmt.Errorf("submit: %w", &node.InputError{Field: "inputs.3.sha256", Reason: "is not here"}))
-	if p.Status != 422 || p.Type != wire.ProblemPrefix+"unknown-blob" || p.Field != "inputs.3.sha256" {
-		t.Errorf("%+v", p)
+	for want, err := range map[string]*node.InputError{
+		"unknown-blob": {Field: "inputs.3.sha256", Reason: "is not here", Missing: true},
+		"invalid-job":  {Field: "inputs.3.path", Reason: "paths overlap"}, // to send it again would not help
+	} {
+		p := problem.Of(fmt.Errorf("submit: %w", err))
+		if p.Status != 422 || p.Type != wire.ProblemPrefix+want || p.Field != err.Field {
+			t.Errorf("%+v", p)
+		}
 	}
 }
 

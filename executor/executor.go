@@ -211,6 +211,13 @@ type Forewarned interface {
 	BrokerStops()
 }
 
+// Weigher is a handler whose attempts write to the disk that the broker's data are on.
+type Weigher interface {
+	// Weigh returns about how many bytes a running attempt has there besides its output, as far as that is seen before
+	// ctx ends; 0 of one that is not known or has ended.
+	Weigh(ctx context.Context, id ID) int64
+}
+
 // Finder finds attempts by what users know of them; handlers that keep the logs
 // of earlier attempts implement it.
 type Finder interface {

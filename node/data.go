@@ -21,6 +21,8 @@ var (
 type InputError struct {
 	Field  string // as in a SpecError, such as inputs.0.sha256
 	Reason string
+	// Missing: the broker has not, or no longer, what it names; else its job asks for what cannot be.
+	Missing bool
 }
 
 // Error implements error.

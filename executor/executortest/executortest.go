@@ -98,6 +98,7 @@ var always = []testCase{
 	{"ManyInTurn", testMany},
 	{"CoresHold", testCores},
 	{"SiteTrouble", testSiteTrouble},
+	{"Weighed", testWeighed},
 	{"OrphanIsCharged", testOrphan},
 }
 

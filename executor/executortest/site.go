@@ -3,6 +3,7 @@ package executortest
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -63,5 +64,31 @@ func testSiteTrouble(r *Rig) {
 	mend()
 	if res := r.run(r.task("/bin/true")); res.Cause != executor.Exited || res.ExitCode != 0 {
 		r.Errorf("once the site is mended: got %+v, want a clean exit", res)
+	}
+}
+
+// testWeighed: what a running attempt has written to the broker's disk is told, and nothing of one that has ended.
+// Handlers whose tasks write elsewhere tell nothing.
+func testWeighed(r *Rig) {
+	w, ok := r.Handler.(executor.Weigher)
+	if !ok {
+		return
+	}
+	const size = 6_000_000
+	id := r.Begin(r.shell(fmt.Sprintf("mkdir d && head -c %d /dev/zero >d/file && echo there; exec sleep 300", size)))
+	r.AwaitRunning(id)
+	rc, err := r.Logs(r.Context(), id, "stdout", true)
+	r.Must(err)
+	said, err := io.ReadFull(rc, make([]byte, len("there")))
+	r.Must(errors.Join(err, rc.Close()))
+	if got := w.Weigh(r.Context(), id); said == 0 || got < size || got > 2*size {
+		r.Errorf("%d bytes are told of one that has %d", got, size)
+	}
+	r.Must(r.Stop(r.Context(), id, "enough"))
+	r.AwaitEnd(id)
+	for _, gone := range []executor.ID{id, {Job: "site-9.9"}} {
+		if got := w.Weigh(r.Context(), gone); got > 0 {
+			r.Errorf("%d bytes are told of %s, which does not run", got, gone)
+		}
 	}
 }

@@ -20,8 +20,6 @@ const (
 	// maxFiles bounds files and folders: to count that many takes a second, and to remove them three, which nobody is
 	// charged for.
 	maxFiles = 1 << 18
-	// maxDepth of folders: deeper ones would have to be counted by moving them.
-	maxDepth = 256
 	// scratchPause is between two looks; one that takes long has the next one later, so that looking takes a tenth of a
 	// core at most.
 	scratchPause = time.Second

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // scratched is a handler of sandboxes with 8 MiB of scratch for a task.
@@ -72,7 +73,7 @@ func TestScratchBeyondOutput(t *testing.T) {
 func TestManyFilesAreHeld(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.MkdirAll(filepath.Join("work", strings.Repeat("d/", maxDepth+2)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join("work", strings.Repeat("d/", watchdog.MaxDepth+2)), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	deep := &scratch{most: usage{1 << 40, 1 << 20}}

@@ -54,7 +54,7 @@ func (c *counter) openFile(table int, fd string, seen map[identity]bool) error {
 		return nil
 	}
 	seen[id] = true
-	return c.add(st.Blocks * blockSize)
+	return c.add(st.Blocks * watchdog.BlockSize)
 }
 
 // eachNumber calls do for each name of a folder that is a number, with the open folder; there may be very many. What

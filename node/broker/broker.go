@@ -134,6 +134,7 @@ type Broker struct {
 	contact    *contact
 	watch      *leaderWatch
 	disk       *diskspace.Watch
+	crowding   *crowding
 	journal    *journalWatch
 	estimates  *estimateKeeper
 	ends       *endWatch
@@ -217,6 +218,7 @@ func (b *Broker) compose(sealer *seal.Sealer) {
 	b.committer.perform = b.perform
 	b.proposer = &proposer{process: p, order: cfg.Log}
 	b.runner = newRunner(p)
+	b.crowding = &crowding{process: p, disk: b.disk, handlers: b.runner.handlers, rest: endsWithin}
 	b.registrar = newRegistrar(p, cfg, b.contact)
 	b.keyKeeper = &keyKeeper{
 		process: p, sealer: sealer, replica: cfg.Replica, askKeys: cfg.AskKeys,
@@ -286,6 +288,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	fx.Writes = nil
 	b.disk.Report(b.diskChanged) // before the first job comes
 	b.goroutine(b.watchDisk)
+	b.goroutine(b.crowding.run)
 	b.goroutine(b.watchUnsure)
 	b.goroutine(b.journal.run)
 	b.goroutine(b.runner.forgetLoop)

@@ -9,8 +9,8 @@
 // [Broker] composes its parts, each with the state of one concern: process (goroutines, failure,
 // the way to the core), committer (the journal's syncs), proposer (commands to the order), runner
 // (handlers), registrar (registrations and epochs), leaderWatch, departure (drain and leave),
-// journalWatch and estimateKeeper. In packages below are query (what the API asks), leases (who
-// is silent, as the leader sees it) and diskspace.
+// journalWatch, crowding (other sites' tasks that fill the disk) and estimateKeeper. In packages
+// below are query (what the API asks), leases (who is silent, as the leader sees it) and diskspace.
 //
 // Beside the loop run the lease and its renewal, the leader's watch over the other sites'
 // leases, and watches over disk and journal. It imports the contracts of coordination and of

@@ -197,7 +197,7 @@ func (m *fileMover) collect(h executor.Handler, e core.CollectEffect) {
 	if out.Lost != "" && e.Result.Succeeded() {
 		m.log.Warn().Stringer("attempt", e.ID).Str("reason", out.Lost).Msg("what a task left is lost, and it runs again")
 	}
-	ev.Output, ev.Failed, ev.Lost, ev.Ended = out.Output, out.Failed, out.Lost, out.Ended
+	ev.Output, ev.Failed, ev.Lost, ev.Note, ev.Ended = out.Output, out.Failed, out.Lost, out.Note, out.Ended
 	m.post(ev)
 }
 

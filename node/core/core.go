@@ -346,6 +346,17 @@ func (c *Core) WithOutputs() iter.Seq[*attempts.Record] {
 	}
 }
 
+// Lent yields the attempts of other sites' tasks here that have not ended and are not told to.
+func (c *Core) Lent() iter.Seq[*attempts.Attempt] {
+	return func(yield func(*attempts.Attempt) bool) {
+		for _, a := range c.attempts.All() {
+			if a.Ended == nil && !a.Collecting && !a.Stopping && !a.IsOwnedBy(c.site) && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
 // Figures are what the core counts for /metrics.
 type Figures struct {
 	Attempts, HomeWaiting, Publishing, Keys int

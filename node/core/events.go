@@ -75,6 +75,8 @@ type CollectedEvent struct {
 	Output command.Output  // what is kept
 	// Failed says what the task has not left as it had to, Lost why this site could not keep what it left.
 	Failed, Lost string
+	// Note says which files could not travel, for people; "" = all could.
+	Note string
 	// Ended: there was no room, and the waiting for it was ended.
 	Ended bool
 }

@@ -189,6 +189,8 @@ func (c *Core) handleCollected(ev CollectedEvent, fx *Effects) {
 		r.Detail = strings.TrimPrefix(r.Detail+"; "+ev.Lost, "; ")
 	case ev.Failed != "" && r.Succeeded():
 		r.Cause, r.Detail = executor.NoStart, ev.Failed // it counts as failed
+	case ev.Note != "":
+		r.Detail = strings.TrimPrefix(r.Detail+"; "+ev.Note, "; ")
 	}
 	c.settleEnd(a, r, fx)
 }

@@ -407,6 +407,27 @@ func TestFailureStaysOne(t *testing.T) {
 	}
 }
 
+// TestWhatStaysBehindIsTold: which of its files could not travel stands behind whatever the attempt's end says, and
+// changes nothing of that.
+func TestWhatStaysBehindIsTold(t *testing.T) {
+	const note = `its outputs name "l", which stays behind: it is a symbolic link`
+	for exit, outcome := range []command.Outcome{command.Succeeded, command.Failed} {
+		r, _, b, id := stagingRig(t, bothJob)
+		b.here(id)
+		r.late = func(s *rigSite, ev Event) {
+			r.late = nil
+			got := ev.(CollectedEvent)
+			got.Note = note
+			s.turn(got)
+		}
+		b.finish(id, exit)
+		ended := b.pending[0].Body.(*command.Complete).Attempts[0]
+		if ended.Outcome != outcome || ended.Output != b.files.output || !strings.HasSuffix(ended.Detail, note) {
+			t.Errorf("exit code %d: %+v", exit, ended)
+		}
+	}
+}
+
 // TestStagingRecord: a record of before files, and one of an attempt that is staging, are read.
 func TestStagingRecord(t *testing.T) {
 	_, _, b, id := stagingRig(t, inputJob)

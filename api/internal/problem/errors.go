@@ -127,9 +127,7 @@ func Of(err error) *Problem {
 	}
 	var input *node.InputError
 	if errors.As(err, &input) {
-		p = New(http.StatusUnprocessableEntity, UnknownBlob, "An input is not in the store", OneLine(err.Error()))
-		p.Field = OneLine(input.Field)
-		return p
+		return inputProblem(input, err)
 	}
 	var choice *node.MotionChoiceError
 	if errors.As(err, &choice) {
@@ -165,6 +163,17 @@ func specProblem(e *jobspec.SpecError) *Problem {
 		p = New(http.StatusBadRequest, "malformed", "The body is not a JSON document", e.Error())
 	}
 	p.Field, p.Value = e.Field, e.Value
+	return p
+}
+
+// inputProblem tells which input it is, and whether to send its bytes may help.
+func inputProblem(e *node.InputError, err error) *Problem {
+	name, title := "invalid-job", "The job is not valid"
+	if e.Missing {
+		name, title = UnknownBlob, "An input is not in the store"
+	}
+	p := New(http.StatusUnprocessableEntity, name, title, OneLine(err.Error()))
+	p.Field = OneLine(e.Field)
 	return p
 }
 

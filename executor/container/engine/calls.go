@@ -156,6 +156,14 @@ func (c *Client) Inspect(ctx context.Context, id string) (o Container, err error
 	return o, c.call(ctx, http.MethodGet, "/containers/"+id+"/json", nil, nil, &o)
 }
 
+// Written returns how many bytes a container has written to a layer of its own, which engines measure by looking at all
+// of it.
+func (c *Client) Written(ctx context.Context, id string) (bytes int64, err error) {
+	var o struct{ SizeRw int64 }
+	err = c.call(ctx, http.MethodGet, "/containers/"+id+"/json", url.Values{"size": {"1"}}, nil, &o)
+	return max(o.SizeRw, 0), err
+}
+
 // Listed is a container in a list.
 type Listed struct {
 	ID     string `json:"Id"`

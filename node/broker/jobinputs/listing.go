@@ -79,7 +79,7 @@ func (l *listing) check(s *store.Store) error {
 		b, path := l.blobs[i], l.paths[l.firsts[i]]
 		switch {
 		case size < 0:
-			return fmt.Errorf("names %q, and its blob %s is not here: send it first", path, b.Hash)
+			return notHere("names %q, and its blob %s is not here: send it first", path, b.Hash)
 		case size != b.Size:
 			return fmt.Errorf("says that %q has %d bytes, and its blob %s has %d", path, b.Size, b.Hash, size)
 		}
@@ -87,13 +87,21 @@ func (l *listing) check(s *store.Store) error {
 	return nil
 }
 
+// notHereError says what has to be sent.
+type notHereError string
+
+// Error implements error.
+func (e notHereError) Error() string { return string(e) }
+
+func notHere(format string, args ...any) error { return notHereError(fmt.Sprintf(format, args...)) }
+
 // wordsOf says why a blob cannot be used, or has others try again.
 func wordsOf(h files.Hash, err error) error {
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		return fmt.Errorf("%s is not here: send it first", h)
+		return notHere("%s is not here: send it first", h)
 	case errors.Is(err, store.ErrDamaged):
-		return fmt.Errorf("%s is damaged here: send it again", h)
+		return notHere("%s is damaged here: send it again", h)
 	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrClosed):
 		return fmt.Errorf("look for files of a job: %w: %w", node.ErrNotReady, err)
 	}

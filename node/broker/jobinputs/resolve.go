@@ -70,12 +70,19 @@ func (c *Call) Resolve(user string, s *jobspec.Spec) (*Found, error) {
 }
 
 // refuse returns the error of an input, or of a field of it.
-func refuse(i int, field, format string, args ...any) error {
+func refuse(i int, field, format string, args ...any) *node.InputError {
 	name := fmt.Sprintf("inputs.%d", i)
 	if field != "" {
 		name += "." + field
 	}
 	return &node.InputError{Field: name, Reason: fmt.Sprintf(format, args...)}
+}
+
+// lacking is refuse of what is not here.
+func lacking(i int, field, format string, args ...any) *node.InputError {
+	e := refuse(i, field, format, args...)
+	e.Missing = true
+	return e
 }
 
 // resolve looks up one input, and returns how many bytes it is for each task.
@@ -88,7 +95,7 @@ func (c *Call) resolve(found *Found, s *jobspec.Spec, i int, listings []*listing
 		return c.resolveBlob(found, in, i)
 	case jobspec.FromURL:
 		if in.Blob.Hash == (files.Hash{}) {
-			return 0, refuse(i, "url", "has not been fetched")
+			return 0, lacking(i, "url", "has not been fetched")
 		}
 		return c.resolveBlob(found, in, i)
 	case jobspec.FromDirectory:
@@ -115,7 +122,9 @@ func (c *Call) resolveManifest(found *Found, in *jobspec.Input, i int, field str
 		return nil, err
 	}
 	if err != nil {
-		return nil, refuse(i, field, "%s", err)
+		refused := refuse(i, field, "%s", err)
+		_, refused.Missing = errors.AsType[notHereError](err)
+		return nil, refused
 	}
 	found.direct, found.trees = append(found.direct, in.Blob.Hash), append(found.trees, l)
 	return l, setSize(in, i, l.size)
@@ -125,7 +134,7 @@ func (c *Call) resolveManifest(found *Found, in *jobspec.Input, i int, field str
 func (c *Call) resolveBlob(found *Found, in *jobspec.Input, i int) (bytes int64, err error) {
 	size := c.store.Sizes(store.OwnOf(found.user), in.Blob.Hash)[0]
 	if size < 0 {
-		return 0, refuse(i, "sha256", "%s is not here: send it first", in.Blob.Hash)
+		return 0, lacking(i, "sha256", "%s is not here: send it first", in.Blob.Hash)
 	}
 	found.direct = append(found.direct, in.Blob.Hash)
 	return size, setSize(in, i, size)

@@ -42,7 +42,8 @@ func TestInputsAreFoundAndSized(t *testing.T) {
 	}
 }
 
-// TestWrongInputsAreNamed: each is refused by the field that is to be mended.
+// TestWrongInputsAreNamed: each is refused by the field that is to be mended, and told from those whose bytes are
+// missing, which are to be sent.
 func TestWrongInputsAreNamed(t *testing.T) {
 	r := newRig(t)
 	one, dir, many := r.put("ann", "one"), r.manifest("ann", "a", "b/c"), r.manifest("ann", "1", "2", "3")
@@ -76,8 +77,13 @@ func TestWrongInputsAreNamed(t *testing.T) {
 		"inputs.0.url":      specOf(jobspec.Input{Path: "x", From: jobspec.FromURL, URL: "https://x"}),
 		"inputs.0":          specOf(jobspec.Input{Path: "x", From: 99}),
 	} {
-		if _, err := r.Begin().Resolve("ann", s); refused(err) != want {
+		_, err := r.Begin().Resolve("ann", s)
+		if refused(err) != want {
 			t.Errorf("want %s refused: %v", want, err)
+		}
+		missing := slices.Contains([]string{"inputs.0.sha256", "inputs.1.sha256", "inputs.1.manifest", "inputs.0.url"}, want)
+		if in, ok := errors.AsType[*node.InputError](err); ok && in.Missing != missing {
+			t.Errorf("%s is missing %t: %v", want, in.Missing, err)
 		}
 	}
 	if _, err := r.Begin().Resolve("ann", numbered); refused(err) != "inputs.0.each" {

@@ -34,11 +34,12 @@ type Order struct {
 	Waits func(why string)
 }
 
-// Outcome is what came of it. At most one of the texts is set.
+// Outcome is what came of it. At most one of Failed and Lost is set.
 type Outcome struct {
 	Output command.Output // zero: nothing is kept
 	Failed string         // the task has not left what it had to
 	Lost   string         // this site cannot read or keep what it left; nothing is kept then
+	Note   string         // what its outputs name and could not travel; the rest is kept
 	// Ended: there was no room for it, and nobody wants it any more.
 	Ended bool
 }
@@ -109,6 +110,7 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 	}
 	succeeded := o.Result.Succeeded()
 	out.Output, err = t.take(c, o.ID, wantOf(o, succeeded))
+	out.Note = t.note()
 	var missing *executor.MissingOutputError
 	out.Failed = faultOf(err)
 	if errors.As(err, &missing) && o.Outputs.When == executor.WhenAlways { // it has failed: what is there is kept
@@ -180,6 +182,9 @@ type taking struct {
 	w     *files.ManifestWriter
 	files int         // in it
 	put   []store.Ref // all that was
+	// skipped is how many names could not travel, firstSkipped says of which and why.
+	skipped      int
+	firstSkipped string
 }
 
 var _ executor.OutputSink = (*taking)(nil)
@@ -197,7 +202,8 @@ func (t *taking) take(c executor.Collector, id executor.ID, want executor.Output
 		_ = r.CloseWithError(failed) // who writes must not wait
 		manifest <- put{b, failed}
 	}()
-	t.w, t.files = files.NewManifestWriter(w), 0
+	t.w, t.files, t.skipped = files.NewManifestWriter(w), 0, 0
+	t.firstSkipped = ""
 	if err = c.Collect(t.ctx, id, want, t); err == nil {
 		err = t.w.Close()
 	}
@@ -249,5 +255,23 @@ func (t *taking) File(f executor.OutputFile, r io.Reader) error {
 	return t.w.Add(e)
 }
 
-// Skipped implements executor.OutputSink: what cannot travel is told by what does not come.
-func (t *taking) Skipped(string, string) {}
+// Skipped implements executor.OutputSink.
+func (t *taking) Skipped(name, why string) {
+	if t.skipped++; t.skipped == 1 {
+		t.firstSkipped = fmt.Sprintf("its outputs name %.100q, which stays behind: it is %s", name, why)
+	}
+}
+
+// note says what could not travel, "" = nothing.
+func (t *taking) note() string {
+	switch others := t.skipped - 1; {
+	case others <= 0:
+		return t.firstSkipped
+	case others == 1:
+		return t.firstSkipped + "; so does another one"
+	case t.skipped == executor.MaxSkipped:
+		return fmt.Sprintf("%s; so do %d others, or more", t.firstSkipped, others)
+	default:
+		return fmt.Sprintf("%s; so do %d others", t.firstSkipped, others)
+	}
+}

@@ -26,8 +26,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // left is a handler's side: what attempts have left, in the order of the paths.
 type left struct {
-	files []leftFile
-	err   error // before the first file
+	files   []leftFile
+	err     error // before the first file
+	skipped int   // names that cannot travel
 	// fails is how often collecting fails in the middle.
 	fails int
 	want  executor.Outputs // as last asked
@@ -52,7 +53,9 @@ func (l *left) Collect(_ context.Context, _ executor.ID, want executor.Outputs, 
 			return err
 		}
 	}
-	sink.Skipped("fifo", "it is no regular file")
+	for i := range l.skipped {
+		sink.Skipped([]string{"fifo", "n/\xff"}[i%2], []string{"a pipe", "a name that is not UTF-8"}[i%2])
+	}
 	return nil
 }
 
@@ -361,6 +364,23 @@ func TestWhoseFaultItIs(t *testing.T) {
 				t.Errorf("%d blobs are left of it", n)
 			}
 		})
+	}
+}
+
+// TestWhatStaysBehindIsNamed: what a task's outputs name and cannot travel is told, the first by name and how many
+// others, and what can is kept all the same.
+func TestWhatStaysBehindIsNamed(t *testing.T) {
+	const first = `its outputs name "fifo", which stays behind: it is a pipe`
+	for skipped, want := range map[int]string{
+		0: "", 1: first, 2: first + "; so does another one", 3: first + "; so do 2 others",
+		executor.MaxSkipped: first + "; so do 99 others, or more",
+	} {
+		r := newRig(t)
+		l := results()
+		l.skipped = skipped
+		if out := r.collect(l, ended("a.7", 0)); out.Note != want || out.Failed+out.Lost != "" || out.Output.IsZero() {
+			t.Errorf("%d that cannot travel: %+v", skipped, out)
+		}
 	}
 }
 

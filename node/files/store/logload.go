@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"strconv"
 
 	"github.com/cloudshare/cloudshare/node/walfile"
 )
 
-// restore has the blobs that were in the log at a crash be in files of their own, durably, and empties it.
+// restore has the blobs that were in the log at a crash be in files of their own, and empties it. Unless somebody has
+// closed the store all is synced: a kill between a rename and the sync of its folder leaves a name of which the disk
+// may not know, and what is in the index is durable.
 func (s *Store) restore() error {
 	list, err := s.log.open()
 	if errors.Is(err, walfile.ErrDamaged) && !errors.Is(err, errLog) {
@@ -23,7 +26,7 @@ func (s *Store) restore() error {
 			return wrap("restore", w.key, err)
 		}
 	}
-	if s.log.file == nil || s.log.file.Empty() {
+	if _, err = s.disk.root.Stat(bootFile); errors.Is(err, fs.ErrNotExist) && len(list) == 0 {
 		return nil
 	}
 	if err = s.disk.syncAll(); err != nil {

@@ -14,9 +14,11 @@ import (
 // TestFullDiskTakesTheCacheFirst: what a write or a reservation of a partial blob finds full has unpinned blobs of the
 // cache go, the least recently used first, and what is pinned stays.
 func TestFullDiskTakesTheCacheFirst(t *testing.T) {
+	puts := 0
 	for name, write := range map[string]func(*rig) error{
 		"put": func(r *rig) error {
-			_, err := r.Put(t.Context(), out, strings.NewReader("result"), 100)
+			puts++ // what is there already is not written
+			_, err := r.Put(t.Context(), out, strings.NewReader(text("result", 10+puts)), 100)
 			return err
 		},
 		"begin": func(r *rig) error {

@@ -22,15 +22,17 @@ var buffers = sync.Pool{New: func() any { return new([copyBytes]byte) }}
 
 // incoming is content that is being written.
 type incoming struct {
-	s        *Store
-	at       Place
-	limit    int64
-	name     string // below the store's folder
-	f        *os.File
-	sum      hash.Hash
-	size     int64
-	content  []byte // all of it, if it is small
-	reserved int64  // bytes of the quota
+	s     *Store
+	at    Place
+	limit int64
+	sum   hash.Hash
+	size  int64
+	// short is all of the content if that fits into one buffer: it is written once it is known not to be there already.
+	short    []byte
+	name     string   // below the store's folder
+	f        *os.File // nil: nothing was written, or all is
+	written  int64
+	reserved int64 // bytes of the quota
 }
 
 // Put keeps what r has, to its end, and returns its name. It is durable but in the Cache, and read by nobody before.
@@ -51,38 +53,24 @@ func (s *Store) Put(ctx context.Context, at Place, r io.Reader, limit int64) (fi
 }
 
 func (w *incoming) put(ctx context.Context, r io.Reader) (b files.Blob, err error) {
-	s := w.s
 	if err = w.check(); err != nil {
 		return b, err
 	}
-	w.name = newFolder + "/" + strconv.FormatUint(s.counter.Add(1), 10)
-	if w.f, err = s.disk.create(w.name); err != nil {
-		return b, err
-	}
-	if err = w.copy(ctx, r); err == nil && w.size == 0 {
-		err = w.write(nil)
-	}
-	if err == nil {
+	buf := buffers.Get().(*[copyBytes]byte) // it has nothing else
+	defer buffers.Put(buf)
+	defer w.close()
+	there := false
+	if err = w.copy(ctx, r, buf[:min(copyBytes, max(w.limit+1, 1))]); err == nil {
 		b.Size = w.size
 		w.sum.Sum(b.Hash[:0])
-		err = s.commit(key{w.at, b.Hash}, w.name, w.size, w.secure)
+		if there = w.s.renew(key{w.at, b.Hash}); !there {
+			err = w.keep(key{w.at, b.Hash})
+		}
 	}
-	if err = errors.Join(err, w.f.Close()); err != nil {
-		_ = s.disk.remove(w.name) // the next Open does it otherwise
-		s.unreserve(w.at.Space, w.reserved)
+	if err != nil || there {
+		w.undo()
 	}
 	return b, err
-}
-
-// secure makes what was written durable, and reports whether its name is, too.
-func (w *incoming) secure(k key) (named bool, err error) {
-	if w.at.Space == Cache {
-		return false, nil
-	}
-	if w.content != nil && w.s.log.keep(k, w.content, w.s.now()) {
-		return true, nil
-	}
-	return false, w.s.disk.sync(w.f)
 }
 
 func (w *incoming) check() error {
@@ -91,51 +79,108 @@ func (w *incoming) check() error {
 	return w.s.check(w.at)
 }
 
-func (w *incoming) copy(ctx context.Context, r io.Reader) error {
-	pooled := buffers.Get().(*[copyBytes]byte) // it has nothing else
-	defer buffers.Put(pooled)
-	buf := pooled[:min(copyBytes, max(w.limit+1, 1))]
+// copy hashes all that r has, and writes it unless it is short.
+func (w *incoming) copy(ctx context.Context, r io.Reader, buf []byte) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
 		n, err := io.ReadFull(r, buf)
-		if n > 0 {
-			if cause := w.write(buf[:n]); cause != nil {
-				return cause
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil
-		case err != nil:
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !ended {
 			return fmt.Errorf("read it: %w", err)
+		}
+		if w.size += int64(n); w.size > w.limit {
+			return fmt.Errorf("%w: %d bytes are the most", ErrTooLarge, w.limit)
+		}
+		_, _ = w.sum.Write(buf[:n]) // never fails
+		if ended && w.f == nil {
+			w.short = buf[:n]
+			return nil
+		}
+		if err := w.write(buf[:n]); err != nil || ended {
+			return err
 		}
 	}
 }
 
-func (w *incoming) write(b []byte) error {
-	size := w.size + int64(len(b))
-	if size > w.limit {
-		return fmt.Errorf("%w: %d bytes are the most", ErrTooLarge, w.limit)
+// write appends to the file, which it makes before.
+func (w *incoming) write(b []byte) (err error) {
+	if w.f == nil {
+		w.name = newFolder + "/" + strconv.FormatUint(w.s.counter.Add(1), 10)
+		if w.f, err = w.s.disk.create(w.name); err != nil {
+			return err
+		}
 	}
-	if more := charge(size) - w.reserved; more > 0 {
-		if err := w.s.makeRoom(w.at, more); err != nil {
+	if more := charge(w.written+int64(len(b))) - w.reserved; more > 0 {
+		if err = w.s.makeRoom(w.at, more); err != nil {
 			return err
 		}
 		w.reserved += more
 	}
-	_, _ = w.sum.Write(b) // never fails
-	err := w.s.withRoom(int64(len(b)), func() error { return w.s.disk.writeAt(pointWrite, w.f, b, w.size) })
+	err = w.s.withRoom(int64(len(b)), func() error { return w.s.disk.writeAt(pointWrite, w.f, b, w.written) })
 	if err != nil {
 		return err
 	}
-	w.content = nil
-	if w.size == 0 && len(b) <= logMost {
-		w.content = append([]byte{}, b...)
-	}
-	w.size = size
+	w.written += int64(len(b))
 	return nil
+}
+
+// keep has the content be a whole blob.
+func (w *incoming) keep(k key) error {
+	if w.f == nil {
+		if err := w.write(w.short); err != nil {
+			return err
+		}
+	}
+	return w.s.commit(k, w.name, w.size, w.secure)
+}
+
+// secure ends the file, makes it durable if it has to be, and reports whether its name is, too.
+func (w *incoming) secure(k key) (named bool, err error) {
+	if w.at.Space != Cache {
+		named = w.short != nil && len(w.short) <= logMost && w.s.log.keep(k, w.short, w.s.now())
+		if !named {
+			err = w.s.disk.sync(w.f)
+		}
+	}
+	return named, errors.Join(err, w.close())
+}
+
+// close closes the file if it is open.
+func (w *incoming) close() (err error) {
+	if w.f != nil {
+		err = w.f.Close()
+		w.f = nil
+	}
+	return err
+}
+
+// undo removes what was written.
+func (w *incoming) undo() {
+	_ = w.close() // nobody wants it
+	if w.name != "" {
+		_ = w.s.disk.remove(w.name) // the next Open does it otherwise
+	}
+	w.s.unreserve(w.at.Space, w.reserved)
+}
+
+// renew reports whether a blob is there, durably but in the Cache, and has it stay for Limit.Keep from now on. It waits
+// for who is about to put it there.
+func (s *Store) renew(k key) bool {
+	s.mu.Lock()
+	s.await(slot{key: k})
+	e := s.entries[slot{key: k}]
+	there := e != nil && !e.damaged
+	if there {
+		e.used = s.now()
+		s.settle(e)
+	}
+	s.mu.Unlock()
+	if there {
+		s.touch([]*entry{e})
+	}
+	return there
 }
 
 // commit has a file be a whole blob; its bytes count already. If the blob is there, the file goes, and so do its bytes.

@@ -104,20 +104,24 @@ func noPins(func(string, Ref) bool) {}
 
 func (r *rig) start() {
 	r.Helper()
-	m := machine{r.boot, func(p point) error {
-		if r.fault == nil {
-			return nil
-		}
-		return r.fault(p)
-	}, shortLog, true}
-	if r.timed {
-		m.log, m.noSyncAll = logBytes, false
-	}
-	s, err := open(r.opts, m)
+	s, err := open(r.opts, r.machine())
 	if err != nil {
 		r.Fatal(err)
 	}
 	r.use(s)
+}
+
+func (r *rig) machine() machine {
+	m := machine{boot: r.boot, log: shortLog, noSyncAll: true, fault: func(p point) error {
+		if r.fault == nil {
+			return nil
+		}
+		return r.fault(p)
+	}}
+	if r.timed {
+		m.log, m.noSyncAll = logBytes, false
+	}
+	return m
 }
 
 func (r *rig) use(s *Store) {

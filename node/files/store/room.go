@@ -10,15 +10,19 @@ import (
 //
 // REQUIRES: s.mu held, which it gives up while it waits.
 func (s *Store) claim(at slot) *entry {
-	for {
-		if e := s.entries[at]; e != nil {
-			return e
-		}
-		done := s.busy[at]
-		if done == nil {
-			s.occupy(at)
-			return nil
-		}
+	s.await(at)
+	e := s.entries[at]
+	if e == nil {
+		s.occupy(at)
+	}
+	return e
+}
+
+// await waits until a slot is not busy.
+//
+// REQUIRES: s.mu held, which it gives up while it waits.
+func (s *Store) await(at slot) {
+	for done := s.busy[at]; done != nil; done = s.busy[at] {
 		s.mu.Unlock()
 		<-done
 		s.mu.Lock()

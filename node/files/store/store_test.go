@@ -44,6 +44,51 @@ func TestPutAndOpen(t *testing.T) {
 	}
 }
 
+// Content that is there, whole and durable, is neither written nor synced again: a short one not at all, a long one is
+// written before that is known. Damaged or in another place it is.
+func TestPutOfWhatIsThereWritesNothing(t *testing.T) {
+	r := testRig(t)
+	long := text("long", 2*copyBytes+1)
+	passed := map[point]int{}
+	r.fault = func(p point) error {
+		passed[p]++
+		return nil
+	}
+	for _, at := range []Place{own, out, cached} {
+		for _, content := range []string{"", "short", text("of one buffer", logMost+1), long} {
+			r.put(at, content)
+			used := r.used
+			r.clock = r.clock.Add(time.Minute)
+			clear(passed)
+			r.put(at, content)
+			if content != long {
+				if len(passed) > 0 {
+					t.Errorf("%.9q of %v again: %v", content, at, passed)
+				}
+			} else if passed[pointSync]+passed[pointRename]+passed[pointFolder] > 0 || passed[pointRemove] != 1 {
+				t.Errorf("%.9q of %v again: %v", content, at, passed)
+			}
+			if e := r.entries[slot{key: ref(at, content)}]; !e.used.Equal(r.clock) || r.used != used {
+				t.Errorf("%.9q of %v was used at %v, %v bytes count, want %v", content, at, e.used, r.used, used)
+			}
+			r.want(at, content)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, fileOf(ref(own, "short"))), []byte("SHORT"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Verify(own, ref(own, "short").Hash); !errors.Is(err, ErrDamaged) {
+		t.Fatal(err)
+	}
+	clear(passed)
+	r.put(own, "short")
+	if passed[pointLog] != 1 || passed[pointRename] != 1 {
+		t.Errorf("damaged: %v", passed)
+	}
+	r.want(own, "short")
+	r.wantWhole("at the end")
+}
+
 // Whoever knows a hash gets nothing by it, and another owner's bytes are stored again.
 func TestOwnersShareNothing(t *testing.T) {
 	r := testRig(t)

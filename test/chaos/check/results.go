@@ -32,7 +32,7 @@ func (h Honesty) Results(o Ordered, shown Shown, results []Result) (out []Violat
 		}
 		want := Result{t.Index, given.OutputPath, given.Output(fmt.Sprint(t.Attempt), fmt.Sprint(t.Token))}
 		if len(got) != 1 || got[0] != want {
-			out = append(out, broken(Delivered, "%s/%d (%s) is %s (%s) as attempt %d token %d at %s, and its owner has %+v",
+			out = append(out, broken(Delivered, "%s/%d (%s) is %s (%s) as attempt %d token %d at %s, and its owner has %+.80v",
 				shown.ID, t.Index, o.Name, t.State, t.Reason, t.Attempt, t.Token, t.Site, got))
 		}
 	}

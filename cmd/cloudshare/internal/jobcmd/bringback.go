@@ -89,5 +89,6 @@ func (b *bringing) bring(ctx context.Context, a *cli.App, c *client.Client, id s
 		a.Note("%s", fetched(outcome))
 	}
 	tellAway(a, id, away)
+	tellBehind(ctx, a, c, id, nil)
 	return nil
 }

@@ -77,6 +77,7 @@ func fetchFiles(ctx context.Context, a *cli.App, p fetch.Plan, task *uint32) err
 		return unknown
 	case len(list) == 0:
 		tellAway(a, job.ID, away)
+		tellBehind(ctx, a, c, job.ID, task)
 		return cli.WithExit(cli.ExitNotFound, noFiles(job))
 	}
 	tasks := job.Spec.Count
@@ -90,6 +91,7 @@ func fetchFiles(ctx context.Context, a *cli.App, p fetch.Plan, task *uint32) err
 	}
 	a.Note("%s", fetched(outcome))
 	tellAway(a, p.Job, away)
+	tellBehind(ctx, a, c, p.Job, task)
 	return a.Show(wire.List[fetch.File]{Items: list}, func(io.Writer) {})
 }
 

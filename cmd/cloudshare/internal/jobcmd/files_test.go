@@ -28,6 +28,7 @@ type fileBroker struct {
 	left     map[string]string // of task 0 of site-1.1
 	count    int               // its tasks
 	exitCode int
+	behind   string           // why not all files of its task came
 	away     []wire.FilesAway // of its task, answer by answer, the last of them from then on
 }
 
@@ -51,6 +52,11 @@ func newFileBroker(t *testing.T) (*fileBroker, string) {
 			len(b.away), b.count)
 	})
 	mux.HandleFunc("GET /v1/jobs/site-1.1/tasks", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("state") == "succeeded" {
+			t := wire.Task{State: "succeeded", Reason: b.behind}
+			_ = json.NewEncoder(w).Encode(wire.List[wire.Task]{Items: []wire.Task{t}})
+			return
+		}
 		if r.URL.Query().Get("state") != "" && len(b.away) > 0 {
 			b.listAway(w)
 			return
@@ -314,6 +320,22 @@ func TestFetchCommand(t *testing.T) {
 	}
 	if _, err := os.Stat("one/a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFetchTellsWhatStaysBehind: a task succeeded, and not all that its outputs name came.
+func TestFetchTellsWhatStaysBehind(t *testing.T) {
+	b, addr := newFileBroker(t)
+	inFolder(t, nil)
+	b.behind = `its outputs name "l", which stays behind: it is a symbolic link`
+	code, _, errs := runCLI(t, "", "fetch", "--addr", addr, "site-1.1")
+	if code != cli.ExitNotFound || !strings.Contains(errs, "site-1.1/0: "+b.behind+"\n") {
+		t.Errorf("no file at all: exit %d: %s", code, errs)
+	}
+	b.left = map[string]string{"a": "one"}
+	code, _, errs = runCLI(t, "", "fetch", "--addr", addr, "site-1.1")
+	if want := "fetched 1 file, 3 B\nsite-1.1/0: " + b.behind + "\n"; code != 0 || errs != want {
+		t.Errorf("exit %d: %s, want %s", code, errs, want)
 	}
 }
 

@@ -53,3 +53,23 @@ func tellAway(a *cli.App, id string, away []wire.Task) {
 		a.Note("nor from %d more: cloudshare tasks %s --state failed --state cancelled", more, id)
 	}
 }
+
+// tellBehind says what stayed behind of the files of tasks that succeeded: their reason says that. What the broker does
+// not answer is not known.
+func tellBehind(ctx context.Context, a *cli.App, c *client.Client, id string, task *uint32) {
+	q := client.TaskQuery{States: []string{"succeeded"}, Limit: awayLook}
+	if task != nil {
+		q.Tasks = fmt.Sprint(*task)
+	}
+	list, err := c.FindTasks(ctx, id, q)
+	if err != nil {
+		return
+	}
+	behind := slices.DeleteFunc(list.Items, func(t wire.Task) bool { return t.Reason == "" })
+	for _, t := range behind[:min(len(behind), toldAway)] {
+		a.Note("%s/%d: %s", id, t.Index, cli.Cell(t.Reason))
+	}
+	if more := len(behind) - toldAway; more > 0 {
+		a.Note("and so of %d more: cloudshare tasks %s --state succeeded", more, id)
+	}
+}

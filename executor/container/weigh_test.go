@@ -18,7 +18,7 @@ func TestWrittenToTheImageIsWeighed(t *testing.T) {
 			t.Parallel()
 			r := open(t, config(t, engines.Start(t, kind)))
 			const size = 6_000_000
-			id := r.Begin(r.shell("head -c 6000000 /dev/zero >/large && echo there && exec sleep 300"))
+			id := r.Begin(r.shell("head -c 6000000 /dev/zero >/bin/large && echo there && exec sleep 300"))
 			r.AwaitRunning(id)
 			rc, err := r.Logs(t.Context(), id, "stdout", true)
 			r.Must(err)

@@ -42,6 +42,7 @@ func (h *Handler) adoptedAll() ([]executor.State, error) {
 	h.life.Add(1)
 	go h.listen()
 	h.life.Go(func() { h.folders.Run(h.attempts.Quit) })
+	h.life.Go(h.watchDisks)
 	return states, nil
 }
 
@@ -56,6 +57,7 @@ func (h *Handler) adoptOne(name string) error {
 		return watchdog.RemoveTree(dir) // a crash before it was whole: it was never given to the engine
 	}
 	w := h.newWork(attempts.AdoptedAttempt(o.Task))
+	h.setBounds(w, o)
 	end, err := readEnd(dir)
 	if err != nil {
 		return err

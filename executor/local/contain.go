@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
@@ -173,7 +174,7 @@ func (c *containment) bounds(scratch int64) (s string) {
 	}
 	switch {
 	case scratch > 0:
-		s += fmt.Sprintf(", %s of scratch", mebibytes(scratch))
+		s += fmt.Sprintf(", %s of scratch", diskuse.Mebibytes(scratch))
 	case scratch == 0:
 		s += ", a quarter of the free disk as scratch"
 	}

@@ -2,24 +2,28 @@ package local
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
-	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // counter is one look.
 type counter struct {
 	*scratch
-	used  usage
-	why   string
+	diskuse.Walk
 	until int64 // CLOCK_BOOTTIME at which it must be done, 0 = whenever
 	steps int
+}
+
+// counter returns a look at all that the attempt has.
+func (s *scratch) counter() *counter {
+	c := &counter{scratch: s}
+	c.Walk = diskuse.Walk{Most: s.most, Where: "its work folder, /tmp and /var/tmp", Pass: c.pass}
+	return c
 }
 
 // pass returns why the look must end here, if it must.
@@ -35,99 +39,20 @@ func (c *counter) pass() error {
 	return nil
 }
 
-// add counts one more file.
-func (c *counter) add(bytes int64) error {
-	c.used.bytes += bytes
-	c.used.files++
-	if err := c.pass(); err != nil {
-		return err
-	}
-	switch {
-	case c.used.bytes > c.most.bytes:
-		c.why = fmt.Sprintf("over its scratch: more than %s in its work folder, /tmp and /var/tmp", mebibytes(c.most.bytes))
-		return errOver
-	case c.used.files > c.most.files:
-		c.why = fmt.Sprintf("over its scratch: more than %d files in its work folder, /tmp and /var/tmp", c.most.files)
-		return errOver
-	}
-	return nil
-}
-
-func mebibytes(n int64) string {
-	if n < 1<<20 {
-		return strconv.FormatInt(n, 10) + " bytes"
-	}
-	return strconv.FormatInt(n>>20, 10) + "Mi"
-}
-
 // folders counts the attempt's folders, without what is mounted in them.
 func (c *counter) folders() error {
 	for _, name := range []string{sandbox.WorkFolder, sandbox.TempFolder} {
-		fd, err := unix.Open(name, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_RDONLY, 0)
-		if err != nil {
-			continue // there is nothing to count in what is not there
-		}
-		f := os.NewFile(uintptr(fd), name)
-		var st unix.Statx_t
-		if err = unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err == nil {
-			err = c.folder(f, st.Mnt_id, 0)
-		}
-		f.Close()
-		if err != nil {
+		if err := c.Folder(name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// folder counts what is in a folder of the mount.
-func (c *counter) folder(f *os.File, mount uint64, depth int) error {
-	if depth > maxDepth {
-		c.why = fmt.Sprintf("over its scratch: folders nested more than %d deep", maxDepth)
-		return errOver
-	}
-	for name, unread := range watchdog.Names(f) {
-		if unread != nil {
-			break
-		}
-		if err := c.entry(f, name, mount, depth); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entry counts one name of a folder, and what is in it.
-func (c *counter) entry(f *os.File, name string, mount uint64, depth int) error {
-	var st unix.Statx_t
-	how := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
-	if unix.Statx(int(f.Fd()), name, how, unix.STATX_BASIC_STATS|unix.STATX_MNT_ID, &st) != nil || st.Mnt_id != mount {
-		return nil // it has gone, or is another's
-	}
-	isFolder := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	bytes := int64(st.Blocks) * blockSize
-	if !isFolder {
-		bytes /= max(int64(st.Nlink), 1) // each of its names counts a part
-	}
-	if err := c.add(bytes); err != nil || !isFolder {
-		return err
-	}
-	fd, err := unix.Openat(int(f.Fd()), name, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_RDONLY, 0)
-	if err != nil {
-		return nil // it has gone
-	}
-	sub := os.NewFile(uintptr(fd), name)
-	defer sub.Close()
-	return c.folder(sub, mount, depth+1)
-}
-
-// blockSize is the unit of a file's blocks.
-const blockSize = 512
 
 // beyond counts blocks that were allocated beyond the end of output.
 func (c *counter) beyond() error {
 	for _, f := range c.out {
-		if err := c.add(excess(f)); err != nil {
+		if err := c.Add(excess(f)); err != nil {
 			return err
 		}
 	}
@@ -141,7 +66,7 @@ func excess(f *os.File) int64 {
 		return 0
 	}
 	const ready = 1 << 20
-	return max(st.Blocks*blockSize-st.Size-ready, 0)
+	return max(st.Blocks*diskuse.BlockSize-st.Size-ready, 0)
 }
 
 // dropExcess gives back what a file has beyond its end. REQUIRES: nobody writes to it.

@@ -25,12 +25,13 @@ func TestConformanceInSandboxes(t *testing.T) { executortest.Run(t, contained) }
 // TestHostile: what attacks from a sandbox fails.
 func TestHostile(t *testing.T) { executortest.Hostile(t, bounded, nil) }
 
-// bounded is as contained, with the bound of processes that a configuration has.
+// bounded is as contained, with bounds of processes and of the disk that a configuration has.
 func bounded(t *testing.T) executortest.Env {
 	t.Helper()
 	folder := executortest.SharedFolder(t)
 	env := suite(func(c *Config) {
 		c.Contain, c.Sandbox.Share, c.Sandbox.Processes = ContainAll, []string{folder}, 256
+		c.Scratch = executortest.HostileScratch
 	})(t)
 	env.Shared = folder
 	return env

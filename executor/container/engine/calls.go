@@ -17,6 +17,7 @@ type Info struct {
 	MemTotal      int64
 	CPUQuota      bool `json:"CpuCfsQuota"` // containers can be limited to a time of the processors
 	CPUSet        bool // containers can be tied to processors
+	MemoryLimit   bool // containers can be limited in memory
 	// RootDir is where it has images and containers, Warnings what of its machine it cannot use.
 	RootDir  string `json:"DockerRootDir"`
 	Warnings []string
@@ -149,11 +150,20 @@ type Container struct {
 		ExitCode  int
 		Error     string
 	}
+	// GraphDriver tells where the engine has what it writes, by names that the driver has for its folders.
+	GraphDriver struct{ Data map[string]string }
 }
 
 // Inspect returns a container, by name or id.
 func (c *Client) Inspect(ctx context.Context, id string) (o Container, err error) {
 	return o, c.call(ctx, http.MethodGet, "/containers/"+id+"/json", nil, nil, &o)
+}
+
+// LayerSize returns how many bytes a container has changed of its image, as the engine counts them: it takes its time.
+func (c *Client) LayerSize(ctx context.Context, id string) (bytes int64, err error) {
+	var o struct{ SizeRw int64 }
+	err = c.call(ctx, http.MethodGet, "/containers/"+id+"/json", url.Values{"size": {"1"}}, nil, &o)
+	return o.SizeRw, err
 }
 
 // Listed is a container in a list.

@@ -1,0 +1,154 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/container/box"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
+)
+
+const (
+	// scratchPause is between two looks at what attempts have on the disk; if they take long the next one is later, so
+	// that looking takes a tenth of a core at most.
+	scratchPause = time.Second
+	restFactor   = 9
+)
+
+// boundOrder fills in what another site's task may have of memory, if it asks for none, and of the disk.
+func (h *Handler) boundOrder(o *box.Order) error {
+	if o.Task.Owner == h.cfg.Site {
+		return nil
+	}
+	o.MemMiB = h.memShare(o.Task.Need)
+	if h.cfg.Scratch < 0 {
+		return nil
+	}
+	free, err := diskuse.Free(h.cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("measure the room for its scratch: %w", err)
+	}
+	o.Scratch = free.Bound(h.cfg.Scratch).Bytes
+	return nil
+}
+
+// memShare returns the limit of memory, in MiB, of a task that asks for none; 0 = it asks, or the engine limits none.
+func (h *Handler) memShare(need executor.Resources) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if need.MemMiB > 0 || !h.presence.info.MemoryLimit {
+		return 0
+	}
+	return attempts.MemLimit(need, h.presence.machine(&h.cfg).MemMiB/int64(h.cfg.Cores))
+}
+
+// setBounds has an attempt held to what its order says.
+func (h *Handler) setBounds(w *work, o box.Order) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.share, w.most = o.MemMiB, diskuse.Use{Bytes: o.Scratch, Files: diskuse.MaxFiles}
+}
+
+// shareOf returns the limit of memory of an attempt that asked for none, 0 = none.
+func (h *Handler) shareOf(w *work) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.share
+}
+
+// watchDisks looks at what attempts have on the disk, one after the other, until the handler is closed.
+func (h *Handler) watchDisks() {
+	wait := time.NewTimer(scratchPause)
+	defer wait.Stop()
+	for {
+		select {
+		case <-wait.C:
+		case <-h.attempts.Quit:
+			return
+		}
+		began := time.Now()
+		for w, most := range h.bounded() {
+			h.holdScratch(w, most)
+		}
+		wait.Reset(scratchPause + restFactor*time.Since(began))
+	}
+}
+
+// bounded returns what runs and has a bound of the disk.
+func (h *Handler) bounded() map[*work]diskuse.Use {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := map[*work]diskuse.Use{}
+	for w := range h.attempts.Running() {
+		if w.began && w.most.Bytes > 0 {
+			found[w] = w.most
+		}
+	}
+	return found
+}
+
+// holdScratch has an attempt killed that has too much on the disk: its first process says that it failed by that.
+func (h *Handler) holdScratch(w *work, most diskuse.Use) {
+	walk := &diskuse.Walk{Most: most, Where: "its private directory and its image's files", Pass: h.passOpen}
+	err := h.countLayer(w, walk)
+	if err == nil {
+		err = walk.Folder(box.WorkOf(w.dir))
+	}
+	if !errors.Is(err, diskuse.ErrOver) {
+		return
+	}
+	if _, err = box.GoneOver(w.dir, walk.Why); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("attempt is over its scratch and was not told, will be tried again")
+	}
+}
+
+// passOpen ends a look when the handler is closed.
+func (h *Handler) passOpen() error {
+	if isClosed(h.attempts.Quit) {
+		return attempts.ErrClosed
+	}
+	return nil
+}
+
+// countLayer counts what an attempt has changed of its image's files: in the engine's folder, where this broker may
+// read it, else by the engine's word. An engine that does not answer is asked at the next look.
+func (h *Handler) countLayer(w *work, walk *diskuse.Walk) error {
+	if h.cfg.ReadOnly {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(h.calls, maxLook)
+	defer cancel()
+	c, err := h.engine.Inspect(ctx, h.container(w))
+	if err != nil {
+		return nil // see above
+	}
+	if upper := c.GraphDriver.Data["UpperDir"]; upper != "" && unix.Access(upper, unix.R_OK|unix.X_OK) == nil {
+		return walk.Folder(upper)
+	}
+	size, err := h.engine.LayerSize(ctx, h.container(w))
+	if err != nil {
+		return nil // see above
+	}
+	return walk.Add(size)
+}
+
+// boundStatus says what another site's container may have of memory, if it asks for none, and of the disk.
+func (p *presence) boundStatus(c *Config) string {
+	memory := "; another site's container that asks for no memory has a share by its cores"
+	if !p.info.MemoryLimit {
+		memory = "; memory is not limited: the engine's machine has no cgroup for it"
+	}
+	switch {
+	case c.Scratch < 0:
+		return memory
+	case c.Scratch == 0:
+		return memory + "; one has a quarter of the free disk for scratch"
+	}
+	return memory + fmt.Sprintf("; one has %s of scratch", diskuse.Mebibytes(c.Scratch))
+}

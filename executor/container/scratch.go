@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -95,17 +97,43 @@ func (h *Handler) bounded() map[*work]diskuse.Use {
 
 // holdScratch has an attempt killed that has too much on the disk: its first process says that it failed by that.
 func (h *Handler) holdScratch(w *work, most diskuse.Use) {
-	walk := &diskuse.Walk{Most: most, Where: "its private directory and its image's files", Pass: h.passOpen}
-	err := h.countLayer(w, walk)
-	if err == nil {
-		err = walk.Folder(box.WorkOf(w.dir))
-	}
-	if !errors.Is(err, diskuse.ErrOver) {
+	walk := &diskuse.Walk{Most: most, Where: "its folders and its image's files", Pass: h.passOpen}
+	if err := h.countAll(w, walk); !errors.Is(err, diskuse.ErrOver) {
 		return
 	}
-	if _, err = box.GoneOver(w.dir, walk.Why); err != nil {
+	if _, err := box.GoneOver(w.dir, walk.Why); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("attempt is over its scratch and was not told, will be tried again")
 	}
+}
+
+// countAll counts whatever an attempt can write to.
+func (h *Handler) countAll(w *work, walk *diskuse.Walk) error {
+	for _, folder := range []string{box.WorkOf(w.dir), filepath.Join(w.dir, box.Inputs)} {
+		if err := walk.Folder(folder); err != nil {
+			return err
+		}
+	}
+	for _, name := range box.Written() {
+		if err := walk.Add(written(w.dir, name)); err != nil {
+			return err
+		}
+	}
+	return h.countLayer(w, walk)
+}
+
+// written returns how many bytes count of a file of an attempt's folder: of output, which is bounded by its length,
+// what it has beyond its end. One that is gone has none.
+func written(dir, name string) int64 {
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	bytes := diskuse.Excess(f)
+	if st, err := f.Stat(); err == nil && f.Name() == box.Told(dir) {
+		bytes += st.Size()
+	}
+	return bytes
 }
 
 // passOpen ends a look when the handler is closed.

@@ -28,6 +28,7 @@ func TestScratchIsHeld(t *testing.T) {
 			for _, script := range []string{
 				"head -c 20000000 /dev/zero >file" + wait,
 				"head -c 20000000 /dev/zero >/tmp/file" + wait,
+				"while :; do head -c 100000 /dev/zero >>/.cloudshare/box/told; done",
 				"mkdir a && head -c 5000000 /dev/zero >a/file; head -c 5000000 /dev/zero >/tmp/file" + wait,
 			} {
 				if res := r.AwaitEnd(r.Begin(r.shell(script))); !isOver(res) {

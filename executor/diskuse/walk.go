@@ -125,3 +125,13 @@ func (w *Walk) entry(f *os.File, name string, mount uint64, depth int) error {
 	defer sub.Close()
 	return w.folder(sub, mount, depth+1)
 }
+
+// Excess returns how many bytes a file has beyond its end, but for what a file system makes ready for it.
+func Excess(f *os.File) int64 {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return 0
+	}
+	const ready = 1 << 20
+	return max(st.Blocks*BlockSize-st.Size-ready, 0)
+}

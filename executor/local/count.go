@@ -4,8 +4,6 @@ import (
 	"errors"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/diskuse"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
@@ -52,27 +50,17 @@ func (c *counter) folders() error {
 // beyond counts blocks that were allocated beyond the end of output.
 func (c *counter) beyond() error {
 	for _, f := range c.out {
-		if err := c.Add(excess(f)); err != nil {
+		if err := c.Add(diskuse.Excess(f)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// excess returns how many bytes a file has beyond its end, but for what a file system makes ready for it.
-func excess(f *os.File) int64 {
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil {
-		return 0
-	}
-	const ready = 1 << 20
-	return max(st.Blocks*diskuse.BlockSize-st.Size-ready, 0)
-}
-
 // dropExcess gives back what a file has beyond its end. REQUIRES: nobody writes to it.
 func dropExcess(f *os.File) error {
 	st, err := f.Stat()
-	if err != nil || excess(f) == 0 {
+	if err != nil || diskuse.Excess(f) == 0 {
 		return err
 	}
 	// To the same size would do nothing on some file systems.

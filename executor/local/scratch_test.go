@@ -60,7 +60,7 @@ func TestScratchBeyondOutput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := excess(f); n > 0 {
+		if n := diskuse.Excess(f); n > 0 {
 			t.Errorf("%d bytes are kept beyond the end of output", n)
 		}
 		if err = f.Close(); err != nil {

@@ -79,8 +79,8 @@ func (p *peer) holds(t *testing.T, to netip.Addr) bool {
 	return p.IPBlock.CIDR != "" && in(p.IPBlock.CIDR) && !slices.ContainsFunc(p.IPBlock.Except, in)
 }
 
-// reaches reports what Kubernetes says of pods with such a network: all, if no policy is about what they send, else what
-// any of these allows.
+// reaches reports what Kubernetes says of pods with such a network: all, if no policy is about what they send, else
+// what any of these allows.
 func reaches(t *testing.T, list []policy, network, address string) bool {
 	t.Helper()
 	held := false

@@ -42,7 +42,6 @@ func (h *Handler) adoptedAll() ([]executor.State, error) {
 	h.life.Add(1)
 	go h.listen()
 	h.life.Go(func() { h.folders.Run(h.attempts.Quit) })
-	h.life.Go(h.watchDisks)
 	return states, nil
 }
 

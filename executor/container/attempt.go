@@ -97,6 +97,9 @@ func (h *Handler) attend(w *work, prepare func() error) {
 	}
 	fresh := prepare != nil && err == nil
 	h.setStood(w, fresh)
+	if most := h.boundOf(w); most.Bytes > 0 {
+		h.life.Go(func() { h.watchDisk(w, most) })
+	}
 	h.watchAttempt(w, grown, fresh)
 	h.clean(w)
 }

@@ -1,7 +1,6 @@
 package container
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +16,7 @@ import (
 )
 
 const (
-	// scratchPause is between two looks at what attempts have on the disk; if they take long the next one is later, so
+	// scratchPause is between two looks at what an attempt has on the disk; if one takes long the next one is later, so
 	// that looking takes a tenth of a core at most.
 	scratchPause = time.Second
 	restFactor   = 9
@@ -64,35 +63,30 @@ func (h *Handler) shareOf(w *work) int64 {
 	return w.share
 }
 
-// watchDisks looks at what attempts have on the disk, one after the other, until the handler is closed.
-func (h *Handler) watchDisks() {
+// watchDisk looks at what an attempt has on the disk until it has ended, or the handler is closed. Each is looked at by
+// itself: one that takes the engine long to count hides no other one.
+func (h *Handler) watchDisk(w *work, most diskuse.Use) {
 	wait := time.NewTimer(scratchPause)
 	defer wait.Stop()
 	for {
 		select {
 		case <-wait.C:
+		case <-w.Done:
+			return
 		case <-h.attempts.Quit:
 			return
 		}
 		began := time.Now()
-		for w, most := range h.bounded() {
-			h.holdScratch(w, most)
-		}
+		h.holdScratch(w, most)
 		wait.Reset(scratchPause + restFactor*time.Since(began))
 	}
 }
 
-// bounded returns what runs and has a bound of the disk.
-func (h *Handler) bounded() map[*work]diskuse.Use {
+// boundOf returns what an attempt may have on the disk; no bytes = no bound.
+func (h *Handler) boundOf(w *work) diskuse.Use {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	found := map[*work]diskuse.Use{}
-	for w := range h.attempts.Running() {
-		if w.began && w.most.Bytes > 0 {
-			found[w] = w.most
-		}
-	}
-	return found
+	return w.most
 }
 
 // holdScratch has an attempt killed that has too much on the disk: its first process says that it failed by that.
@@ -150,7 +144,7 @@ func (h *Handler) countLayer(w *work, walk *diskuse.Walk) error {
 	if h.cfg.ReadOnly {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(h.calls, maxLook)
+	ctx, cancel := h.patience()
 	defer cancel()
 	c, err := h.engine.Inspect(ctx, h.container(w))
 	if err != nil {

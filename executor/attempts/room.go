@@ -61,6 +61,18 @@ func (r *Room) Fit(t executor.Task) error {
 	return nil
 }
 
+// leastShare is the least limit of memory of a task that asks for none, in MiB: it must start.
+const leastShare = 64
+
+// MemLimit returns a task's limit of memory in MiB, 0 = none: what it asked for, else a share by its cores, of so much
+// for each; 0 = it has no share.
+func MemLimit(need executor.Resources, perCore int64) int64 {
+	if need.MemMiB > 0 || perCore == 0 {
+		return need.MemMiB
+	}
+	return max(perCore*need.MilliCPU/1000, leastShare)
+}
+
 // Take reserves room; without any it is executor.ErrBusy.
 func (r *Room) Take(need executor.Resources) (Hold, error) {
 	h := holdOf(need)

@@ -56,6 +56,7 @@ func (h *Handler) adoptOne(name string) error {
 		return watchdog.RemoveTree(dir) // a crash before it was whole: it was never given to the engine
 	}
 	w := h.newWork(attempts.AdoptedAttempt(o.Task))
+	h.setBounds(w, o)
 	end, err := readEnd(dir)
 	if err != nil {
 		return err

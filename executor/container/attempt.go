@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -32,8 +33,10 @@ type work struct {
 	abort   context.CancelCauseFunc
 
 	// Guarded by Handler.mu.
-	stopWhy string // "" = nobody asked for its end
-	began   bool   // the event was sent
+	share   int64       // MiB of memory that it is limited to, if it asked for none; 0 = no limit
+	most    diskuse.Use // that it may have on the disk; no bytes = no bound
+	stopWhy string      // "" = nobody asked for its end
+	began   bool        // the event was sent
 	// stood: it lived when it was last looked at, and the engine has answered since.
 	stood bool
 }
@@ -94,6 +97,9 @@ func (h *Handler) attend(w *work, prepare func() error) {
 	}
 	fresh := prepare != nil && err == nil
 	h.setStood(w, fresh)
+	if most := h.boundOf(w); most.Bytes > 0 {
+		h.life.Go(func() { h.watchDisk(w, most) })
+	}
 	h.watchAttempt(w, grown, fresh)
 	h.clean(w)
 }
@@ -235,7 +241,7 @@ func (h *Handler) lastWord(w *work, c engine.Container) executor.Result {
 	case c.State.OOMKilled:
 		return h.ran(w, executor.Result{
 			Cause: executor.Exited, ExitCode: 137, Signal: 9,
-			Detail: watchdog.OutOfMemory(w.Task),
+			Detail: watchdog.OutOfMemory(w.Task, h.shareOf(w)),
 		})
 	}
 	if r := h.ran(w, orphan(c)); h.mayBeOrphan(w, c) && !r.Started.IsZero() {

@@ -42,6 +42,9 @@ type Config struct {
 	// the engine holds it to the time of its cores.
 	CPUs []int
 	Pids int64 // processes and threads of one container; 0 = 4096
+	// Scratch bounds what a container of another site has on the disk in all, in bytes: 0 = a quarter of what is free
+	// when it starts, less = no bound.
+	Scratch int64
 	// IO bounds what a container of another site reads and writes of disks in a second.
 	IO attempts.Bandwidth
 

@@ -116,7 +116,7 @@ func (h *Handler) Status() string {
 	m := h.presence.machine(&h.cfg)
 	s := fmt.Sprintf("%d cores, %d MiB in containers of engine %s", m.MilliCPU/1000, m.MemMiB, h.presence.info.ServerVersion)
 	s += "; " + limitWords[h.presence.limitBy(&h.cfg)] + "; " + h.presence.networkStatus(&h.cfg)
-	return s + h.presence.ioStatus(&h.cfg)
+	return s + h.presence.boundStatus(&h.cfg) + h.presence.ioStatus(&h.cfg)
 }
 
 // Capacity implements executor.Handler: nothing while the engine is away.

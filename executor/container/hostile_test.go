@@ -26,6 +26,7 @@ func TestHostile(t *testing.T) {
 				cfg := config(t, e)
 				shared := executortest.SharedFolder(t)
 				cfg.Pids, cfg.Mounts = 256, []string{shared + ":" + shared}
+				cfg.Scratch = executortest.HostileScratch
 				env := storage(cfg)
 				env.Shared = shared
 				return env

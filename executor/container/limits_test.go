@@ -67,6 +67,33 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
+// TestShareOfMemory: another site's container that asks for no memory has a share by its cores; the site's own has no
+// limit, as ever.
+func TestShareOfMemory(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{engines.Docker, engines.Podman} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			e := engines.Start(t, kind)
+			cfg := config(t, e)
+			cfg.MemMiB = 128
+			r := open(t, cfg)
+			r.capacity(true)
+			if s := r.Status(); !strings.Contains(s, "that asks for no memory has a share by its cores") {
+				t.Errorf("status says %q", s)
+			}
+			for owner, want := range map[string]string{"site-9": "limit 64Mi, a share by its cores", cfg.Site: ""} {
+				task := r.task(engines.Image, "dd", "if=/dev/zero", "of=/dev/null", "bs=100M", "count=1")
+				task.Owner = owner
+				res := r.AwaitEnd(r.Begin(task))
+				if !strings.Contains(res.Detail, want) || (res.ExitCode == 0) != (want == "") {
+					t.Errorf("of %s: got %+v, want %q", owner, res, want)
+				}
+			}
+		})
+	}
+}
+
 // TestUser: files of another user are removed with the private directory.
 func TestUser(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -46,8 +47,8 @@ func (m *template) spec(w *work, ref executor.ImageName, o box.Order, by limit) 
 	} else if by == byQuota {
 		s.HostConfig.NanoCpus = max(w.Hold.MilliCPU, minMilli) * 1e6
 	}
-	if t.Need.MemMiB > 0 {
-		s.HostConfig.Memory = (t.Need.MemMiB + ownMiB) << 20
+	if mem := cmp.Or(t.Need.MemMiB, o.MemMiB); mem > 0 {
+		s.HostConfig.Memory = (mem + ownMiB) << 20
 		s.HostConfig.MemorySwap = s.HostConfig.Memory // no swap
 	}
 	if c.ReadOnly {

@@ -74,6 +74,10 @@ func (h *Handler) makeFolder(ctx context.Context, w *work) error {
 	if h.limit() == byCPUs {
 		o.CPUs = w.Hold.CPUs
 	}
+	if err = h.boundOrder(&o); err != nil {
+		return fmt.Errorf("%w: %w", executor.ErrBusy, err)
+	}
+	h.setBounds(w, o)
 	if !missing {
 		takeImage(&o, img)
 	}

@@ -4,14 +4,12 @@ import (
 	"context"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/container/box"
-	"github.com/cloudshare/cloudshare/executor/watchdog"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 )
 
 var _ executor.Weigher = (*Handler)(nil)
 
-// Weigh implements executor.Weigher: what an attempt has in its private directory, and what it has changed of its
-// image's files, as far as the engine says that.
+// Weigh implements executor.Weigher: whatever an attempt can write to, as far as it can be counted before ctx ends.
 func (h *Handler) Weigh(ctx context.Context, id executor.ID) int64 {
 	h.mu.Lock()
 	w := h.attempts.Get(id.String())
@@ -20,9 +18,7 @@ func (h *Handler) Weigh(ctx context.Context, id executor.ID) int64 {
 	if !runs {
 		return 0
 	}
-	sum := watchdog.WeighFolders(ctx, box.WorkOf(w.dir))
-	if layer, err := h.engine.Written(ctx, h.container(w)); err == nil {
-		sum += layer
-	}
-	return sum
+	walk := diskuse.Unbounded(ctx)
+	_ = h.countAll(w, walk) // what was seen until then counts
+	return walk.Used.Bytes
 }

@@ -147,6 +147,24 @@ func hostileFlood(r *Rig) {
 	}
 }
 
+// HostileScratch is what a handler of the suite of hostile tasks lets a stranger's have on the disk, in bytes.
+const HostileScratch = 32 << 20
+
+// hostileFill: a task that writes to the disk without end, wherever it may, ends by its own fault, and what it wrote
+// goes with it.
+func hostileFill(r *Rig) {
+	const fill = `i=0; while [ $i -lt 40 ]; do head -c 1000000 /dev/zero >%s/fill$i; i=$((i+1)); done; while :; do sleep 1; done`
+	for _, folder := range []string{".", "/tmp"} {
+		res := r.run(r.stranger(fmt.Sprintf(fill, folder)))
+		if res.Cause != executor.Exited || res.ExitCode != 137 || !strings.Contains(res.Detail, "over its scratch: more than 32Mi") {
+			r.Errorf("in %s: got %+v, want an end for its scratch", folder, res)
+		}
+	}
+	if out := r.said(r.stranger("ls -A . /tmp | grep -c fill; echo works")); out != "0\nworks\n" {
+		r.Errorf("the next task said %q", out)
+	}
+}
+
 // hostileSuid: a program that is set-user-id does not run as somebody else.
 func hostileSuid(r *Rig) {
 	out := r.said(r.stranger(`cp $(command -v id) me 2>/dev/null && chmod 6755 me && ./me -u >out 2>/dev/null; id -u >own

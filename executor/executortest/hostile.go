@@ -33,6 +33,7 @@ func Hostile(t *testing.T, open Factory, why map[string]string) {
 		{"ForgeTheEnd", hostileForge},
 		{"ManyFiles", hostileFiles},
 		{"FloodOutput", hostileFlood},
+		{"FillTheDisk", hostileFill},
 		{"SetUserID", hostileSuid},
 		{"Keyrings", attack("key", "keyring")},
 		{"IOUring", attack("uring")},

@@ -14,6 +14,7 @@ import (
 var why = map[string]string{
 	"TermTheInit":   "kubelets stop a pod by TERM; a task that sends it ends itself",
 	"ReachLoopback": "pods have the cluster's network, with routes; its NetworkPolicy says where to",
+	"FillTheDisk":   "kubelets bound the private directory (kube.scratch) and evict pods for it: TestOutcomes",
 	"BeRoot":        "an image's own user may be root, without its rights; kube.user names another",
 }
 

@@ -118,7 +118,7 @@ func ended(t executor.Task, p *podView) executor.Result {
 	case p.disrupted != "" && e.ExitCode != 0: // else it came to its end all the same
 		return with(r, inLine(p.disrupted))
 	case e.Reason == oomKilled:
-		r.Detail = watchdog.OutOfMemory(t)
+		r.Detail = watchdog.OutOfMemory(t, 0)
 		if t.Need.MemMiB == 0 {
 			r.Detail = "killed: its node ran out of memory"
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
@@ -146,12 +147,28 @@ func (c *containment) planEntry(p sandbox.Plan) string {
 	return planVar + "=" + c.seen.plan(p).Encode()
 }
 
+// warnings are what an operator must not miss at the start of a broker that is root, or is not.
+func (c *containment) warnings(root bool) (list []string) {
+	switch {
+	case c.whom == ContainNobody && root:
+		list = append(list, "other sites' commands run as root, with all rights on this machine: sandbox.tasks is off")
+	case c.whom == ContainNobody:
+		list = append(list, "other sites' commands run as this broker's user and see all that it sees: sandbox.tasks is off")
+	case c.why != nil:
+		list = append(list, "no sandbox can be made here, so tasks that need one are refused: "+c.why.Error())
+	}
+	if root && c.whom != ContainAll {
+		list = append(list, "this broker is root, and so are its own users' commands: give it a user of its own, or say sandbox.tasks: all")
+	}
+	return list
+}
+
 // status is one line for people.
 func (c *containment) status(scratch int64) string {
 	whose := map[Whom]string{ContainForeign: "other sites' tasks", ContainAll: "all tasks"}[c.whom]
 	switch {
 	case c.whom == ContainNobody:
-		return "other sites' tasks are NOT contained: they have this broker's rights (sandbox: off)"
+		return "other sites' tasks are NOT contained: they have this broker's rights (sandbox.tasks: off)"
 	case c.why != nil:
 		return whose + " are refused, no sandbox can be made: " + c.why.Error()
 	}
@@ -173,7 +190,7 @@ func (c *containment) bounds(scratch int64) (s string) {
 	}
 	switch {
 	case scratch > 0:
-		s += fmt.Sprintf(", %s of scratch", mebibytes(scratch))
+		s += fmt.Sprintf(", %s of scratch", diskuse.Mebibytes(scratch))
 	case scratch == 0:
 		s += ", a quarter of the free disk as scratch"
 	}

@@ -2,24 +2,26 @@ package local
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strconv"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
-	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // counter is one look.
 type counter struct {
 	*scratch
-	used  usage
-	why   string
+	diskuse.Walk
 	until int64 // CLOCK_BOOTTIME at which it must be done, 0 = whenever
 	steps int
+}
+
+// counter returns a look at all that the attempt has.
+func (s *scratch) counter() *counter {
+	c := &counter{scratch: s}
+	c.Walk = diskuse.Walk{Most: s.most, Where: "its work folder, /tmp and /var/tmp", Pass: c.pass}
+	return c
 }
 
 // pass returns why the look must end here, if it must.
@@ -35,45 +37,10 @@ func (c *counter) pass() error {
 	return nil
 }
 
-// add counts one more file.
-func (c *counter) add(bytes int64) error {
-	c.used.bytes += bytes
-	c.used.files++
-	if err := c.pass(); err != nil {
-		return err
-	}
-	switch {
-	case c.used.bytes > c.most.bytes:
-		c.why = fmt.Sprintf("over its scratch: more than %s in its work folder, /tmp and /var/tmp", mebibytes(c.most.bytes))
-		return errOver
-	case c.used.files > c.most.files:
-		c.why = fmt.Sprintf("over its scratch: more than %d files in its work folder, /tmp and /var/tmp", c.most.files)
-		return errOver
-	}
-	return nil
-}
-
-func mebibytes(n int64) string {
-	if n < 1<<20 {
-		return strconv.FormatInt(n, 10) + " bytes"
-	}
-	return strconv.FormatInt(n>>20, 10) + "Mi"
-}
-
 // folders counts the attempt's folders, without what is mounted in them.
 func (c *counter) folders() error {
 	for _, name := range []string{sandbox.WorkFolder, sandbox.TempFolder} {
-		f, err := watchdog.OpenFolder(unix.AT_FDCWD, name)
-		if err != nil {
-			continue // there is nothing to count in what is not there
-		}
-		err = watchdog.Weigh(f, c.add)
-		f.Close()
-		if errors.Is(err, watchdog.ErrDeep) {
-			c.why = fmt.Sprintf("over its scratch: folders nested more than %d deep", watchdog.MaxDepth)
-			err = errOver
-		}
-		if err != nil {
+		if err := c.Folder(name); err != nil {
 			return err
 		}
 	}
@@ -83,27 +50,17 @@ func (c *counter) folders() error {
 // beyond counts blocks that were allocated beyond the end of output.
 func (c *counter) beyond() error {
 	for _, f := range c.out {
-		if err := c.add(excess(f)); err != nil {
+		if err := c.Add(diskuse.Excess(f)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// excess returns how many bytes a file has beyond its end, but for what a file system makes ready for it.
-func excess(f *os.File) int64 {
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil {
-		return 0
-	}
-	const ready = 1 << 20
-	return max(st.Blocks*watchdog.BlockSize-st.Size-ready, 0)
-}
-
 // dropExcess gives back what a file has beyond its end. REQUIRES: nobody writes to it.
 func dropExcess(f *os.File) error {
 	st, err := f.Stat()
-	if err != nil || excess(f) == 0 {
+	if err != nil || diskuse.Excess(f) == 0 {
 		return err
 	}
 	// To the same size would do nothing on some file systems.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 )
 
 // A task that watches how it is looked at (inotify) can move files to where the look has been. So it is frozen for a
@@ -94,12 +95,12 @@ func (f *freezer) thaw() {
 }
 
 // suspects reports whether a task that has so much on the disk, by a look that took so long, may hide more.
-func (s *scratch) suspects(used usage, took time.Duration) bool {
+func (s *scratch) suspects(used diskuse.Use, took time.Duration) bool {
 	if s.freezer == nil || took > longFreeze || executor.Boottime() < s.stillAt {
 		return false
 	}
-	lost, most := s.lost(), s.most.bytes // by bytes alone: some file systems say any number of inodes
-	return lost > most/2 && lost-used.bytes > most/unexplained
+	lost, most := s.lost(), s.most.Bytes // by bytes alone: some file systems say any number of inodes
+	return lost > most/2 && lost-used.Bytes > most/unexplained
 }
 
 // countStill counts while the task is frozen, at most twice as long as a look took that did not freeze it.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 )
 
 // startEvader starts one in ./work and in a group, if there is one.
@@ -43,7 +44,7 @@ func startEvader(t *testing.T, g *group) {
 
 // tight is a bound below what the evader has.
 func tight(f *freezer) *scratch {
-	return &scratch{most: usage{8 << 20, 1 << 20}, before: usage{bytes: -1 << 60}, freezer: f}
+	return &scratch{most: diskuse.Use{Bytes: 8 << 20, Files: 1 << 20}, before: diskuse.Use{Bytes: -1 << 60}, freezer: f}
 }
 
 // TestLooksAreEvaded: a task that watches looks hides a file from them, unless it is frozen.
@@ -78,8 +79,8 @@ func TestLooksAreEvaded(t *testing.T) {
 	found := 0
 	if !eventually(time.Minute, func() bool {
 		s := tight(g.freezer())
-		switch err = s.countStill(&counter{scratch: s}, time.Second); {
-		case errors.Is(err, errOver):
+		switch err = s.countStill(s.counter(), time.Second); {
+		case errors.Is(err, diskuse.ErrOver):
 			found++
 		case !errors.Is(err, errLate): // a busy machine looks too slowly
 			t.Errorf("a look at a frozen task does not find its file: %v", err)
@@ -147,7 +148,7 @@ func TestFrozenTasksEnd(t *testing.T) {
 // TestWhoIsFrozen: only who may hide something, and not for long.
 func TestWhoIsFrozen(t *testing.T) {
 	t.Chdir(t.TempDir())
-	free, err := freeAt(".")
+	free, err := diskuse.Free(".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,15 +165,16 @@ func TestWhoIsFrozen(t *testing.T) {
 		"a large tree":  {most, most / 2, 2 * longFreeze, 0, false},
 		"a moment ago":  {most, most / 2, 0, 1 << 62, false},
 	} {
-		s := &scratch{most: usage{most, most}, freezer: &freezer{}, stillAt: c.stillAt}
-		s.before.bytes = free.bytes + c.lost
-		if got := s.suspects(usage{bytes: c.used}, c.took); got != c.want {
+		s := &scratch{most: diskuse.Use{Bytes: most, Files: most}, freezer: &freezer{}, stillAt: c.stillAt}
+		s.before.Bytes = free.Bytes + c.lost
+		if got := s.suspects(diskuse.Use{Bytes: c.used}, c.took); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	late := &counter{scratch: &scratch{most: usage{1 << 40, 1 << 20}}, until: 1}
+	late := (&scratch{most: diskuse.Use{Bytes: 1 << 40, Files: 1 << 20}}).counter()
+	late.until = 1
 	for range 100 {
-		err = errors.Join(err, late.add(1))
+		err = errors.Join(err, late.Add(1))
 	}
 	if !errors.Is(err, errLate) {
 		t.Errorf("a look goes on after its time: %v", err)

@@ -72,6 +72,9 @@ func Open(cfg Config) (*Handler, error) {
 		h.groups.why, h.groups.whyCPU, h.groups.io = off, off, bandwidth{most: cfg.IO, why: off}
 	}
 	h.contain = findContainment(cfg, &h.groups)
+	for _, text := range h.contain.warnings(os.Getuid() == 0) {
+		cfg.Logger.Warn().Msg(text)
+	}
 	h.cores = findCores(cfg, &h.groups)
 	h.use = attempts.NewRoom(machineName, cfg.Cores, cfg.MemMiB, h.cores.cpus)
 	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, h.use.Release, h.shelf()); err != nil {

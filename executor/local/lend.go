@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 )
 
@@ -132,15 +133,5 @@ func giveGroup(dir string, p *sandbox.Plan) error {
 	return errors.Join(errs...)
 }
 
-// leastShare is the least limit of memory of a task that asks for none, in MiB: it must start.
-const leastShare = 64
-
-// memLimit returns the attempt's limit of memory in MiB, 0 = none: what it asked for, else in a
-// sandbox a share of the site's memory by its cores.
-func (a *attempt) memLimit() int64 {
-	need := a.Task.Need
-	if need.MemMiB > 0 || a.share == 0 {
-		return need.MemMiB
-	}
-	return max(a.share*need.MilliCPU/1000, leastShare)
-}
+// memLimit returns the attempt's limit of memory in MiB, 0 = none. Only in a sandbox it has a share.
+func (a *attempt) memLimit() int64 { return attempts.MemLimit(a.Task.Need, a.share) }

@@ -25,12 +25,13 @@ func TestConformanceInSandboxes(t *testing.T) { executortest.Run(t, contained) }
 // TestHostile: what attacks from a sandbox fails.
 func TestHostile(t *testing.T) { executortest.Hostile(t, bounded, nil) }
 
-// bounded is as contained, with the bound of processes that a configuration has.
+// bounded is as contained, with bounds of processes and of the disk that a configuration has.
 func bounded(t *testing.T) executortest.Env {
 	t.Helper()
 	folder := executortest.SharedFolder(t)
 	env := suite(func(c *Config) {
 		c.Contain, c.Sandbox.Share, c.Sandbox.Processes = ContainAll, []string{folder}, 256
+		c.Scratch = executortest.HostileScratch
 	})(t)
 	env.Shared = folder
 	return env
@@ -62,6 +63,44 @@ func TestOneOwnerASandbox(t *testing.T) {
 			t.Errorf("task of %s in a sandbox: %v, want %v", owner, s.contained, want)
 		}
 		slots[owner] = s
+	}
+}
+
+// TestRootIsWarned: an operator is told at the start what strangers' commands, and own ones, may do: a broker that is
+// root ran them as root without a word.
+func TestRootIsWarned(t *testing.T) {
+	const strangers, all, own = "as root, with all rights", "as this broker's user", "so are its own users' commands"
+	none := errors.New("no namespaces")
+	for _, c := range []struct {
+		of   containment
+		root bool
+		want []string
+	}{
+		{containment{whom: ContainNobody}, true, []string{strangers, own}},
+		{containment{whom: ContainNobody}, false, []string{all}},
+		{containment{whom: ContainForeign}, true, []string{own}},
+		{containment{whom: ContainForeign, why: none}, true, []string{"no namespaces", own}},
+		{containment{whom: ContainForeign}, false, nil},
+		{containment{whom: ContainAll}, true, nil},
+		{containment{whom: ContainAll, why: none}, false, []string{"no namespaces"}},
+	} {
+		got := c.of.warnings(c.root)
+		if len(got) != len(c.want) {
+			t.Errorf("%+v: got %q, want %q", c, got, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("%+v: got %q, want %q", c, got[i], want)
+			}
+		}
+	}
+	log := new(lines)
+	cfg := logged(t, log)
+	cfg.Contain = ContainNobody
+	open(t, cfg)
+	if !strings.Contains(log.String(), "sandbox.tasks is off") {
+		t.Errorf("nothing is said of it:\n%s", log)
 	}
 }
 

@@ -7,19 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 )
 
 // Scratch is what an attempt in a sandbox may have on the disk: in its work folder, /tmp and /var/tmp, and beyond the
 // end of its output.
 const (
-	// scratchShare of what is free at an attempt's start is its bound, unless the site says another.
-	scratchShare = 4
-	// maxFiles bounds files and folders: to count that many takes a second, and to remove them three, which nobody is
-	// charged for.
-	maxFiles = 1 << 18
 	// scratchPause is between two looks; one that takes long has the next one later, so that looking takes a tenth of a
 	// core at most.
 	scratchPause = time.Second
@@ -29,14 +23,11 @@ const (
 // noScratch is a supervisor's argument for no bound.
 const noScratch = -1
 
-// usage is what is used of a disk.
-type usage struct{ bytes, files int64 }
-
 // scratch watches one attempt's. Its looks are taken in a goroutine: a stalled disk holds up no clock.
 type scratch struct {
-	most   usage
-	before usage // free at the start
-	next   int64 // CLOCK_BOOTTIME of the next look
+	most   diskuse.Use
+	before diskuse.Use // free at the start
+	next   int64       // CLOCK_BOOTTIME of the next look
 	thread *sideThread
 	out    []*os.File
 	busy   atomic.Bool   // a look is under way
@@ -51,21 +42,14 @@ type scratch struct {
 
 // newScratch bounds an attempt that begins to so many bytes, 0 = a share of what is free.
 func newScratch(bytes int64, out []*os.File, thread *sideThread) (*scratch, error) {
-	free, err := freeAt(".")
+	free, err := diskuse.Free(".")
 	if err != nil {
 		return nil, fmt.Errorf("measure the room for scratch: %w", err)
 	}
-	s := &scratch{
-		before: free, out: out, thread: thread, most: usage{bytes, min(maxFiles, free.files/scratchShare)},
+	return &scratch{
+		before: free, out: out, thread: thread, most: free.Bound(bytes),
 		next: executor.Boottime() + int64(scratchPause), // short tasks go without
-	}
-	if bytes == 0 {
-		s.most.bytes = free.bytes / scratchShare
-	}
-	if free.files == 0 { // a file system that makes inodes as it needs them
-		s.most.files = maxFiles
-	}
-	return s, nil
+	}, nil
 }
 
 // boundScratch begins to bound what the attempt has on the disk, if it is in a sandbox.
@@ -77,15 +61,6 @@ func (a *attempt) boundScratch() (err error) {
 		a.scratch.freezer = a.group.freezer()
 	}
 	return err
-}
-
-// freeAt returns what is free of the disk of a folder.
-func freeAt(dir string) (usage, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return usage{}, err
-	}
-	return usage{int64(st.Bavail) * st.Bsize, int64(st.Ffree)}, nil
 }
 
 // look has the disk looked at when it is time, and returns why the attempt must end, "" = it need not.
@@ -121,24 +96,21 @@ func (s *scratch) finish() {
 	s.freezer.thaw()
 }
 
-// Reasons for which a look ends early.
-var (
-	errOver    = errors.New("over the bound")
-	errStopped = errors.New("stopped")
-)
+// errStopped ends a look early.
+var errStopped = errors.New("stopped")
 
 // measure counts all that the attempt has, until it is too much.
 func (s *scratch) measure() {
 	s.freezer.thaw()
-	c := &counter{scratch: s}
+	c := s.counter()
 	began := executor.Boottime()
 	err := c.all()
-	if took := time.Duration(executor.Boottime() - began); err == nil && s.suspects(c.used, took) {
-		c = &counter{scratch: s}
+	if took := time.Duration(executor.Boottime() - began); err == nil && s.suspects(c.Used, took) {
+		c = s.counter()
 		err = s.countStill(c, took)
 	}
-	if errors.Is(err, errOver) {
-		why := c.why
+	if errors.Is(err, diskuse.ErrOver) {
+		why := c.Why
 		s.said.Store(&why)
 	}
 }
@@ -157,13 +129,13 @@ func (c *counter) all() error {
 
 // shrunk reports whether the disk has lost half of the bound since the start: only then it may hold
 // much that no folder shows.
-func (s *scratch) shrunk() bool { return s.lost() > s.most.bytes/2 }
+func (s *scratch) shrunk() bool { return s.lost() > s.most.Bytes/2 }
 
 // lost returns how much less is free than at the start, by whoever it is.
 func (s *scratch) lost() int64 {
-	free, err := freeAt(".")
+	free, err := diskuse.Free(".")
 	if err != nil {
 		return 0
 	}
-	return s.before.bytes - free.bytes
+	return s.before.Bytes - free.Bytes
 }

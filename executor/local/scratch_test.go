@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/watchdog"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 )
 
 // scratched is a handler of sandboxes with 8 MiB of scratch for a task.
@@ -60,7 +60,7 @@ func TestScratchBeyondOutput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := excess(f); n > 0 {
+		if n := diskuse.Excess(f); n > 0 {
 			t.Errorf("%d bytes are kept beyond the end of output", n)
 		}
 		if err = f.Close(); err != nil {
@@ -73,10 +73,10 @@ func TestScratchBeyondOutput(t *testing.T) {
 func TestManyFilesAreHeld(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.MkdirAll(filepath.Join("work", strings.Repeat("d/", watchdog.MaxDepth+2)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join("work", strings.Repeat("d/", diskuse.MaxDepth+2)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	deep := &scratch{most: usage{1 << 40, 1 << 20}}
+	deep := &scratch{most: diskuse.Use{Bytes: 1 << 40, Files: 1 << 20}}
 	deep.measure()
 	if why := deep.said.Load(); why == nil || !strings.Contains(*why, "nested") {
 		t.Errorf("deep folders: %v", why)
@@ -93,7 +93,7 @@ func TestManyFilesAreHeld(t *testing.T) {
 		}
 	}
 	for most, over := range map[int64]bool{20: true, 40: false} {
-		s := &scratch{most: usage{1 << 40, most}, before: usage{bytes: -1 << 60}}
+		s := &scratch{most: diskuse.Use{Bytes: 1 << 40, Files: most}, before: diskuse.Use{Bytes: -1 << 60}}
 		s.measure()
 		if why := s.said.Load(); (why != nil) != over {
 			t.Errorf("21 files, %d allowed: %v", most, why)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
 	"github.com/cloudshare/cloudshare/executor/staging"
 )
@@ -80,12 +81,13 @@ func (h *Handler) checkScratch(s *slot, w *work) error {
 	}
 	if most := h.cfg.Scratch; most > 0 {
 		if size > most {
-			return fmt.Errorf("%w: its files have %d bytes, and a task's scratch is %s here", executor.ErrUnfit, size, mebibytes(most))
+			return fmt.Errorf("%w: its files have %d bytes, and a task's scratch is %s here", executor.ErrUnfit, size, diskuse.Mebibytes(most))
 		}
 		return nil
 	}
-	free, err := freeAt(h.cfg.Dir)
-	if err == nil && size > (free.bytes-size)/scratchShare { // of what is free when they are there
+	free, err := diskuse.Free(h.cfg.Dir)
+	free.Bytes -= size // when they are there
+	if err == nil && size > free.Bound(0).Bytes {
 		err = fmt.Errorf("its files have %d bytes, and the disk has no room for that", size)
 	}
 	if err != nil {

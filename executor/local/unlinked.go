@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -54,7 +55,7 @@ func (c *counter) openFile(table int, fd string, seen map[identity]bool) error {
 		return nil
 	}
 	seen[id] = true
-	return c.add(st.Blocks * watchdog.BlockSize)
+	return c.Add(st.Blocks * diskuse.BlockSize)
 }
 
 // eachNumber calls do for each name of a folder that is a number, with the open folder; there may be very many. What

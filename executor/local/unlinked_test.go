@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 )
 
 // TestFilesOfThreadsAreHeld: a file without a name counts in whatever thread's table of descriptors it is open, and
@@ -45,16 +47,16 @@ func holdUnlinked() error {
 // unlinkedHere returns the bytes that this process has open without a name.
 func unlinkedHere(t *testing.T) int64 {
 	t.Helper()
-	c := &counter{scratch: &scratch{most: usage{1 << 40, 1 << 20}}}
+	c := (&scratch{most: diskuse.Use{Bytes: 1 << 40, Files: 1 << 20}}).counter()
 	if err := c.openIn(os.Getpid(), map[identity]bool{}); err != nil {
 		t.Fatal(err)
 	}
-	return c.used.bytes
+	return c.Used.Bytes
 }
 
 // TestLooksAtDescriptorsEndAtOnce: an end does not wait until all descriptors are counted.
 func TestLooksAtDescriptorsEndAtOnce(t *testing.T) {
-	c := &counter{scratch: &scratch{most: usage{1 << 40, 1 << 20}}}
+	c := (&scratch{most: diskuse.Use{Bytes: 1 << 40, Files: 1 << 20}}).counter()
 	c.stop.Store(true)
 	if err := c.unlinked(); !errors.Is(err, errStopped) {
 		t.Errorf("got %v, want %v", err, errStopped)

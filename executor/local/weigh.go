@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
 	"github.com/cloudshare/cloudshare/executor/sandbox"
-	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 var _ executor.Weigher = (*Handler)(nil)
@@ -24,5 +24,9 @@ func (h *Handler) Weigh(ctx context.Context, id executor.ID) int64 {
 	if dir == "" {
 		return 0
 	}
-	return watchdog.WeighFolders(ctx, filepath.Join(dir, sandbox.WorkFolder), filepath.Join(dir, sandbox.TempFolder))
+	walk := diskuse.Unbounded(ctx)
+	for _, folder := range []string{sandbox.WorkFolder, sandbox.TempFolder} {
+		_ = walk.Folder(filepath.Join(dir, folder)) // what was seen until then counts
+	}
+	return walk.Used.Bytes
 }

@@ -59,16 +59,16 @@ func (p *plan) explain(r *executor.Result, t executor.Task, e End) {
 		r.Detail = "killed: its site's lease ended"
 	case executor.Exited:
 		if r.ExitCode != 0 && e.OOM {
-			r.Detail = OutOfMemory(t)
-			if t.Need.MemMiB == 0 && e.MemMiB > 0 {
-				r.Detail = fmt.Sprintf("killed: out of memory (limit %dMi, a share by its cores: ask for memory to have more)", e.MemMiB)
-			}
+			r.Detail = OutOfMemory(t, e.MemMiB)
 		}
 	case executor.Vanished, executor.NoStart, executor.Declined, executor.Orphaned:
 	}
 }
 
-// OutOfMemory says so of a task.
-func OutOfMemory(t executor.Task) string {
+// OutOfMemory says so of a task; share is its limit in MiB if it asked for none, 0 = it had none.
+func OutOfMemory(t executor.Task, share int64) string {
+	if t.Need.MemMiB == 0 && share > 0 {
+		return fmt.Sprintf("killed: out of memory (limit %dMi, a share by its cores: ask for memory to have more)", share)
+	}
 	return fmt.Sprintf("killed: out of memory (limit %dMi)", t.Need.MemMiB)
 }

@@ -19,18 +19,29 @@ func TestAppArmor(t *testing.T) {
 	if unit := read(t, files, "systemd", "cloudshare.service"); !strings.Contains(unit, "ExecStart=/usr/local/bin/cloudshare ") {
 		t.Error("the unit starts another program than the profile is for")
 	}
-	parser, err := exec.LookPath("apparmor_parser")
-	if err != nil {
-		t.Log("NOT PARSED: there is no apparmor_parser here (apt-get install apparmor)")
+	out, err := exec.CommandContext(t.Context(), "bash", "../../.ci/apparmor", "path").CombinedOutput()
+	must(t, err)
+	parser, version, found := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if !found {
+		t.Log("NOT PARSED: there is no apparmor_parser here (.ci/apparmor install)")
 		return
 	}
-	if _, err = os.Stat("/etc/apparmor.d/abi/4.0"); err != nil {
-		t.Log("PARSED BUT FOR userns: this apparmor_parser is older than 4.0")
+	if version != "4" {
+		t.Log("PARSED BUT FOR userns: this apparmor_parser is older than 4.0 (.ci/apparmor install)")
 		profile = strings.NewReplacer("abi/4.0", "abi/3.0", "  userns,\n", "").Replace(profile)
 	}
+	if said, err := parse(t, parser, profile); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+	if said, err := parse(t, parser, strings.Replace(profile, "include", "inclood", 1)); err == nil {
+		t.Errorf("this parser takes anything:\n%s", said)
+	}
+}
+
+// parse has AppArmor's parser compile a profile for no kernel.
+func parse(t *testing.T, parser, profile string) ([]byte, error) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "cloudshare")
 	must(t, os.WriteFile(file, []byte(profile), 0o600))
-	if out, err := exec.CommandContext(t.Context(), parser, "-Q", "-K", file).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	return exec.CommandContext(t.Context(), parser, "-Q", "-K", file).CombinedOutput()
 }

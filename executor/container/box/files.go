@@ -67,7 +67,11 @@ type Order struct {
 	Grace  time.Duration // between TERM and KILL
 	MaxLog int64         // bytes of stdout, and of stderr
 	CPUs   []int         `json:",omitempty"` // of its own
-	Image  ImageParts    // of the image, filled in before the container is made
+	// MemMiB is its limit of memory if it asked for none, 0 = none; Scratch, in bytes, what it may have on the disk,
+	// 0 = no bound.
+	MemMiB  int64      `json:",omitempty"`
+	Scratch int64      `json:",omitempty"`
+	Image   ImageParts // of the image, filled in before the container is made
 	// Staged are folders that have files, which Init takes over.
 	Staged []string `json:",omitempty"`
 }
@@ -252,7 +256,15 @@ func Void(dir string, r executor.Result) (bool, error) {
 func Told(dir string) string { return filepath.Join(dir, told) }
 
 // Stop asks an attempt's Init for the end; false: nobody is there to hear it.
-func Stop(dir, why string) (heard bool, err error) {
+func Stop(dir, why string) (heard bool, err error) { return ask(dir, why) }
+
+// overMark begins what is asked of an Init whose task has gone over a bound; reasons of stops are text.
+const overMark = "\x01"
+
+// GoneOver has an attempt's Init kill its task, which has gone over a bound; false: nobody is there to hear it.
+func GoneOver(dir, bound string) (heard bool, err error) { return ask(dir, overMark+bound) }
+
+func ask(dir, why string) (heard bool, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, stops), os.O_WRONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, os.ErrNotExist) {
 		return false, nil

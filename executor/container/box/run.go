@@ -84,12 +84,20 @@ func (b *boxed) Heard(from watchdog.Source) {
 	}
 	buf := make([]byte, 4<<10)
 	n, _ := unix.Read(b.stops, buf)
-	why, _, _ := bytes.Cut(buf[:max(n, 0)], []byte("\n"))
-	b.watch.Stop(string(why))
+	for line := range bytes.Lines(buf[:max(n, 0)]) {
+		why := strings.TrimSuffix(string(line), "\n")
+		if bound, over := strings.CutPrefix(why, overMark); over {
+			b.watch.GoneOver(bound)
+			continue
+		}
+		b.watch.Stop(why)
+	}
 }
 
 // Ended implements watchdog.Link.
-func (b *boxed) Ended(e *watchdog.End) { e.OOM, e.Group = oomKilled(), watchdog.ContainerUsage() }
+func (b *boxed) Ended(e *watchdog.End) {
+	e.OOM, e.MemMiB, e.Group = oomKilled(), b.order.MemMiB, watchdog.ContainerUsage()
+}
 
 // oomKilled reports whether the kernel killed for memory in this container, if its own
 // cgroup can be seen here.

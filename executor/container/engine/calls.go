@@ -17,6 +17,7 @@ type Info struct {
 	MemTotal      int64
 	CPUQuota      bool `json:"CpuCfsQuota"` // containers can be limited to a time of the processors
 	CPUSet        bool // containers can be tied to processors
+	MemoryLimit   bool // containers can be limited in memory
 	// RootDir is where it has images and containers, Warnings what of its machine it cannot use.
 	RootDir  string `json:"DockerRootDir"`
 	Warnings []string
@@ -149,6 +150,8 @@ type Container struct {
 		ExitCode  int
 		Error     string
 	}
+	// GraphDriver tells where the engine has what it writes, by names that the driver has for its folders.
+	GraphDriver struct{ Data map[string]string }
 }
 
 // Inspect returns a container, by name or id.
@@ -156,12 +159,11 @@ func (c *Client) Inspect(ctx context.Context, id string) (o Container, err error
 	return o, c.call(ctx, http.MethodGet, "/containers/"+id+"/json", nil, nil, &o)
 }
 
-// Written returns how many bytes a container has written to a layer of its own, which engines measure by looking at all
-// of it.
-func (c *Client) Written(ctx context.Context, id string) (bytes int64, err error) {
+// LayerSize returns how many bytes a container has changed of its image, as the engine counts them: it takes its time.
+func (c *Client) LayerSize(ctx context.Context, id string) (bytes int64, err error) {
 	var o struct{ SizeRw int64 }
 	err = c.call(ctx, http.MethodGet, "/containers/"+id+"/json", url.Values{"size": {"1"}}, nil, &o)
-	return max(o.SizeRw, 0), err
+	return o.SizeRw, err
 }
 
 // Listed is a container in a list.

@@ -69,7 +69,7 @@ func (c Config) ForContainer(federation string) container.Config {
 	cpus := attempts.AllowedCPUs()
 	out := container.Config{
 		Keeping: c.keeping("container"), Engine: k.Engine, Federation: federation,
-		Cores: k.Cores, MemMiB: mem, Pids: int64(k.Pids), IO: c.bandwidth(),
+		Cores: k.Cores, MemMiB: mem, Pids: int64(k.Pids), Scratch: c.scratch(), IO: c.bandwidth(),
 		Images:  container.Images{Allow: k.Images, Pull: container.Pull(k.Pull)},
 		Network: k.Network, Foreign: c.foreignNetwork(),
 		ReadOnly: k.ReadOnly, User: k.User, CapAdd: k.CapAdd, Mounts: k.Mounts,

@@ -17,7 +17,7 @@ type SandboxConfig struct {
 	Share     []string `koanf:"share" doc:"folders that tasks in a sandbox see writable at the same path, such as data sets and scratch"`
 	Network   string   `koanf:"network" doc:"network of other sites' tasks whose jobs ask for one, in sandboxes, containers and pods: none, outbound (out to the world, not to this machine) or host (what this site's own have); the others have none"`
 	Processes int      `koanf:"processes" doc:"processes and threads of a task in a sandbox at most; 0 = no bound but the machine's"`
-	Scratch   string   `koanf:"scratch" doc:"what a task in a sandbox may have on the disk in all, such as 20Gi; empty = a quarter of what is free when it starts, 0 = no bound"`
+	Scratch   string   `koanf:"scratch" doc:"what a task in a sandbox, or another site's container, may have on the disk in all, such as 20Gi; empty = a quarter of what is free when it starts, 0 = no bound"`
 	IO        string   `koanf:"io" doc:"what a task in a sandbox, and another site's container, may read and write of each disk in a second, in the words of io.max, such as rbps=100Mi wbps=50Mi riops=2000 wiops=1000; sandboxes need cgroup v2 for it; empty = no bound"`
 }
 

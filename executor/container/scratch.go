@@ -1,0 +1,176 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/container/box"
+	"github.com/cloudshare/cloudshare/executor/diskuse"
+)
+
+const (
+	// scratchPause is between two looks at what an attempt has on the disk; if one takes long the next one is later, so
+	// that looking takes a tenth of a core at most.
+	scratchPause = time.Second
+	restFactor   = 9
+)
+
+// boundOrder fills in what another site's task may have of memory, if it asks for none, and of the disk.
+func (h *Handler) boundOrder(o *box.Order) error {
+	if o.Task.Owner == h.cfg.Site {
+		return nil
+	}
+	o.MemMiB = h.memShare(o.Task.Need)
+	if h.cfg.Scratch < 0 {
+		return nil
+	}
+	free, err := diskuse.Free(h.cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("measure the room for its scratch: %w", err)
+	}
+	o.Scratch = free.Bound(h.cfg.Scratch).Bytes
+	return nil
+}
+
+// memShare returns the limit of memory, in MiB, of a task that asks for none; 0 = it asks, or the engine limits none.
+func (h *Handler) memShare(need executor.Resources) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if need.MemMiB > 0 || !h.presence.info.MemoryLimit {
+		return 0
+	}
+	return attempts.MemLimit(need, h.presence.machine(&h.cfg).MemMiB/int64(h.cfg.Cores))
+}
+
+// setBounds has an attempt held to what its order says.
+func (h *Handler) setBounds(w *work, o box.Order) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.share, w.most = o.MemMiB, diskuse.Use{Bytes: o.Scratch, Files: diskuse.MaxFiles}
+}
+
+// shareOf returns the limit of memory of an attempt that asked for none, 0 = none.
+func (h *Handler) shareOf(w *work) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.share
+}
+
+// watchDisk looks at what an attempt has on the disk until it has ended, or the handler is closed. Each is looked at by
+// itself: one that takes the engine long to count hides no other one.
+func (h *Handler) watchDisk(w *work, most diskuse.Use) {
+	wait := time.NewTimer(scratchPause)
+	defer wait.Stop()
+	for {
+		select {
+		case <-wait.C:
+		case <-w.Done:
+			return
+		case <-h.attempts.Quit:
+			return
+		}
+		began := time.Now()
+		h.holdScratch(w, most)
+		wait.Reset(scratchPause + restFactor*time.Since(began))
+	}
+}
+
+// boundOf returns what an attempt may have on the disk; no bytes = no bound.
+func (h *Handler) boundOf(w *work) diskuse.Use {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.most
+}
+
+// holdScratch has an attempt killed that has too much on the disk: its first process says that it failed by that.
+func (h *Handler) holdScratch(w *work, most diskuse.Use) {
+	walk := &diskuse.Walk{Most: most, Where: "its folders and its image's files", Pass: h.passOpen}
+	if err := h.countAll(w, walk); !errors.Is(err, diskuse.ErrOver) {
+		return
+	}
+	if _, err := box.GoneOver(w.dir, walk.Why); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("attempt is over its scratch and was not told, will be tried again")
+	}
+}
+
+// countAll counts whatever an attempt can write to.
+func (h *Handler) countAll(w *work, walk *diskuse.Walk) error {
+	for _, folder := range []string{box.WorkOf(w.dir), filepath.Join(w.dir, box.Inputs)} {
+		if err := walk.Folder(folder); err != nil {
+			return err
+		}
+	}
+	for _, name := range box.Written() {
+		if err := walk.Add(written(w.dir, name)); err != nil {
+			return err
+		}
+	}
+	return h.countLayer(w, walk)
+}
+
+// written returns how many bytes count of a file of an attempt's folder: of output, which is bounded by its length,
+// what it has beyond its end. One that is gone has none.
+func written(dir, name string) int64 {
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	bytes := diskuse.Excess(f)
+	if st, err := f.Stat(); err == nil && f.Name() == box.Told(dir) {
+		bytes += st.Size()
+	}
+	return bytes
+}
+
+// passOpen ends a look when the handler is closed.
+func (h *Handler) passOpen() error {
+	if isClosed(h.attempts.Quit) {
+		return attempts.ErrClosed
+	}
+	return nil
+}
+
+// countLayer counts what an attempt has changed of its image's files: in the engine's folder, where this broker may
+// read it, else by the engine's word. An engine that does not answer is asked at the next look.
+func (h *Handler) countLayer(w *work, walk *diskuse.Walk) error {
+	if h.cfg.ReadOnly {
+		return nil
+	}
+	ctx, cancel := h.patience()
+	defer cancel()
+	c, err := h.engine.Inspect(ctx, h.container(w))
+	if err != nil {
+		return nil // see above
+	}
+	if upper := c.GraphDriver.Data["UpperDir"]; upper != "" && unix.Access(upper, unix.R_OK|unix.X_OK) == nil {
+		return walk.Folder(upper)
+	}
+	size, err := h.engine.LayerSize(ctx, h.container(w))
+	if err != nil {
+		return nil // see above
+	}
+	return walk.Add(size)
+}
+
+// boundStatus says what another site's container may have of memory, if it asks for none, and of the disk.
+func (p *presence) boundStatus(c *Config) string {
+	memory := "; another site's container that asks for no memory has a share by its cores"
+	if !p.info.MemoryLimit {
+		memory = "; memory is not limited: the engine's machine has no cgroup for it"
+	}
+	switch {
+	case c.Scratch < 0:
+		return memory
+	case c.Scratch == 0:
+		return memory + "; one has a quarter of the free disk for scratch"
+	}
+	return memory + fmt.Sprintf("; one has %s of scratch", diskuse.Mebibytes(c.Scratch))
+}

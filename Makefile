@@ -175,19 +175,20 @@ test-kube-long: need-root need-kube image bin/tools/testsum ## kill a broker of 
 		--system $(TEST) -tags kube -count=1 -timeout 30m ./test/kube/cluster/...
 
 # A machine of QEMU in software, with Debian's kernel for clouds (.ci/guest gets both). The short form has one test a
-# limit, of both users at the same time; the long one all that depends on cgroups, and a whole suite.
-GUEST       := -- $(TEST) -tags guest -count=1 -timeout 30m ./test/guest
+# limit, of both users at the same time; the long one all that depends on cgroups, a whole suite, and containers.
+GUEST       := -- $(TEST) -tags guest -count=1 -timeout 3h ./test/guest
 GUEST_ENV    = CLOUDSHARE_GUEST_KERNEL="$(shell bash .ci/guest path)"
 LIMITS      := ^(TestMemoryIsHeld|TestProcessorTimeIsHeld|TestProcessesAreHeld|TestBandwidthIsHeld)$$
 LIMITS_LONG := IsHeld$$|AreHeld$$|^(TestShareOfMemory|TestGroupsGo|TestCoresHold|TestNothingLeaks|TestOneOwnerASandbox|$\
 	TestFrozenTasksEnd|TestLooksAreEvaded|TestConformanceInSandboxes)$$
+LIMITS_CONTAINERS := ^(TestOutOfMemory|TestShareOfMemory|TestBandwidthIsHeld)$$
 .PHONY: test-cgroup
 test-cgroup: need-go need-guest bin/tools/testsum ## hold tasks to their limits on a real cgroup v2, in a guest of QEMU
-	@$(GUEST_ENV) CLOUDSHARE_GUEST_TOGETHER=1 CLOUDSHARE_GUEST_TESTS='$(LIMITS)' bin/tools/testsum $(GUEST)
+	@$(GUEST_ENV) CLOUDSHARE_GUEST_TOGETHER=1 CLOUDSHARE_GUEST_TESTS='$(LIMITS)' bin/tools/testsum $(GUEST) -run '^TestCgroupLimits$$'
 
 .PHONY: test-cgroup-long
-test-cgroup-long: need-go need-guest bin/tools/testsum ## the same with the conformance suite and cores there (some minutes)
-	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='$(LIMITS_LONG)' bin/tools/testsum $(GUEST)
+test-cgroup-long: need-go need-guest need-engines bin/tools/testsum ## the same with the conformance suite, cores and containers there (some minutes)
+	@$(GUEST_ENV) CLOUDSHARE_GUEST_TESTS='$(LIMITS_LONG)' CLOUDSHARE_GUEST_CONTAINERS='$(LIMITS_CONTAINERS)' bin/tools/testsum $(GUEST)
 
 .PHONY: test-slowfs
 test-slowfs: need-root need-fuse ## check the slow disk of the figures and of chaos on a real mount (root)

@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("BE_BROKER"); dir != "" {
 		beBroker(dir)
 	}
+	if program = os.Getenv("CLOUDSHARE_BINARY"); program != "" { // where nothing can be built
+		os.Exit(m.Run())
+	}
 	os.Exit(testbed.BuildAndRun(func(binary string) int {
 		program = binary
 		return m.Run()

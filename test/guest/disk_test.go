@@ -13,12 +13,12 @@ import (
 const (
 	sector    = 512
 	partBegin = 2048
-	partEnd   = 256 << 11 // 256 MiB
+	partEnd   = 1536 << 11 // 1.5 GiB, of which little is written
 )
 
-// makeDisk writes a disk with an ext4 partition: what is on the first file system of a guest, an initramfs, comes from
-// no disk.
-func makeDisk(t *testing.T, path string) {
+// makeDisk writes a disk with an ext4 partition, which holds what a folder does, "" = nothing: what is on the first
+// file system of a guest, an initramfs, comes from no disk.
+func makeDisk(t *testing.T, path, files string) {
 	t.Helper()
 	f, err := os.Create(path)
 	if err != nil {
@@ -31,7 +31,11 @@ func makeDisk(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program("mke2fs", t), "-q", "-F", "-t", "ext4", "-E", "offset=1048576", path, "254m")
+	args := []string{"-q", "-F", "-t", "ext4", "-E", "offset=1048576,root_owner=0:0"}
+	if files != "" {
+		args = append(args, "-d", files)
+	}
+	cmd := exec.CommandContext(t.Context(), program("mke2fs", t), append(args, path, "1534m")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("mke2fs: %v\n%s", err, out)
 	}

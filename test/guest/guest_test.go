@@ -1,8 +1,8 @@
 //go:build guest
 
 // Package guest boots a machine of QEMU, in software, whose cgroups are all of v2, and
-// runs tests of executor/local in it: most machines on which this project is built have
-// no such cgroups to give away. It imports nothing of the project.
+// runs tests of executor/local and executor/container in it: most machines on which this
+// project is built have no such cgroups to give away. It imports nothing of the project.
 package guest
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 // bootBound is how long a guest may take for all: in software, beside other tests.
-const bootBound = 25 * time.Minute
+const bootBound = 90 * time.Minute
 
 // TestCgroupLimits: what holds a task holds it on a real cgroup v2, in a sandbox and
 // outside, whether the broker is root or not.
@@ -29,10 +29,22 @@ func TestCgroupLimits(t *testing.T) {
 	if tests == "" {
 		t.Fatal("CLOUDSHARE_GUEST_TESTS names no tests: run make test-cgroup")
 	}
-	said := boot(t, tests)
+	said := boot(t, machine{tests: tests, program: build(t, "../../executor/local"), words: together()})
 	for _, user := range []string{"plain", "root"} {
 		t.Run(user, func(t *testing.T) { judge(t, said, user) })
 	}
+}
+
+// TestContainerLimits: what holds a container holds it on a real cgroup v2, with a broker that is root.
+func TestContainerLimits(t *testing.T) {
+	tests := os.Getenv("CLOUDSHARE_GUEST_CONTAINERS")
+	if tests == "" {
+		t.Fatal("CLOUDSHARE_GUEST_CONTAINERS names no tests: run make test-cgroup-long")
+	}
+	said := boot(t, machine{
+		tests: tests, program: build(t, "../../executor/container", "-tags", "container"), files: engines(t), words: "engines=1",
+	})
+	judge(t, said, "root")
 }
 
 // judge fails as the tests of one user did; ones that were left out, or did not run, are failures.
@@ -52,20 +64,28 @@ func judge(t *testing.T, said, user string) {
 
 var passed = regexp.MustCompile(`(?m)^ *--- PASS: .*$`)
 
+// machine is a guest that runs tests and ends.
+type machine struct {
+	tests   string // which ones, of the program
+	program string // that has the tests and needs nothing of the guest
+	files   string // a folder that is to be on its disk, "" = none
+	words   string // for its init, as NAME=VALUE
+}
+
 // boot runs a guest to its end and returns what its console showed.
-func boot(t *testing.T, tests string) string {
+func boot(t *testing.T, m machine) string {
 	t.Helper()
 	image := filepath.Join(t.TempDir(), "initramfs")
-	if err := os.WriteFile(image, initramfs(t, tests, program("busybox", t), build(t)), 0o600); err != nil {
+	if err := os.WriteFile(image, initramfs(t, m.tests, program("busybox", t), m.program), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	disk := filepath.Join(t.TempDir(), "disk")
-	makeDisk(t, disk)
-	said, err := run(t, image, disk)
+	makeDisk(t, disk, m.files)
+	said, err := run(t, m, image, disk)
 	if errors.Is(err, errStalled) { // also one with tests that hang beats on
 		t.Logf("%v; it is booted once more; it said:\n%s", err, said)
-		makeDisk(t, disk)
-		said, err = run(t, image, disk)
+		makeDisk(t, disk, m.files)
+		said, err = run(t, m, image, disk)
 	}
 	if err != nil {
 		t.Fatalf("guest: %v; it said:\n%s", err, said)
@@ -78,7 +98,7 @@ func boot(t *testing.T, tests string) string {
 var errStalled = fmt.Errorf("the guest was silent for %v", stallBound)
 
 // run is one run of a machine, to its end.
-func run(t *testing.T, image, disk string) (string, error) {
+func run(t *testing.T, m machine, image, disk string) (string, error) {
 	t.Helper()
 	bounded, cancel := context.WithTimeout(t.Context(), bootBound)
 	defer cancel()
@@ -88,7 +108,7 @@ func run(t *testing.T, image, disk string) (string, error) {
 		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio",
 		"-drive", "if=none,id=disk,format=raw,cache=unsafe,file="+disk, "-device", "nvme,drive=disk,serial=disk",
 		"-kernel", os.Getenv("CLOUDSHARE_GUEST_KERNEL"), "-initrd", image,
-		"-append", "console=ttyS0 panic=-1 loglevel=2 cgroup_no_v1=all mitigations=off "+together())
+		"-append", "console=ttyS0 panic=-1 loglevel=2 cgroup_no_v1=all mitigations=off "+m.words)
 	said := &screen{last: time.Now()}
 	cmd.Stdout = said
 	if testing.Verbose() { // as it comes
@@ -110,11 +130,11 @@ func together() string {
 	return "together=1"
 }
 
-// build returns the tests as a program that needs nothing of the guest.
-func build(t *testing.T) string {
+// build returns the tests of a package as a program that needs nothing of the guest.
+func build(t *testing.T, of string, flags ...string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "local.test")
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "../../executor/local")
+	binary := filepath.Join(t.TempDir(), "guest.test")
+	cmd := exec.CommandContext(t.Context(), "go", append(append([]string{"test", "-c", "-o", binary}, flags...), of)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the tests: %v\n%s", err, out)

@@ -64,7 +64,7 @@ func initramfs(t *testing.T, tests, busybox, binary string) []byte {
 	a.add("tests", file, []byte(tests+"\n"), 0, 0)
 	a.copy(t, "init", "testdata/init")
 	a.copy(t, "bin/busybox", busybox)
-	a.copy(t, "bin/local.test", binary)
+	a.copy(t, "bin/guest.test", binary)
 	a.add("TRAILER!!!", 0, nil, 0, 0)
 	return a.Bytes()
 }

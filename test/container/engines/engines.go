@@ -36,7 +36,7 @@ const (
 const Image = "cloudshare.test/busybox:latest" // Podman 4 imports to no other tag
 
 // startup bounds every wait for an engine.
-const startup = 30 * time.Second
+const startup = 2 * time.Minute
 
 // Engine is one that runs.
 type Engine struct {

@@ -67,8 +67,11 @@ func (p *reports) register() {
 	p.api.Handle(huma.Operation{
 		OperationID: "archive", Method: http.MethodGet, Path: "/v1/archive", Summary: "Ended attempts, streamed",
 		Description: "One attempt a line in nearly the order of their ends, in NDJSON with a line {\"gap\": …} for each stretch that is missing; or in the Standard Workload Format, one task a line by submission.",
-		Parameters:  append([]*huma.Param{rest.QueryParam("format", huma.TypeString, "ndjson (default), csv or swf")}, period...),
-		Responses:   p.api.Responses(http.StatusOK, wire.TypeNDJSON, p.api.Schema(archive.Line{}), 400, 404, 422, 429),
+		Parameters: append([]*huma.Param{
+			rest.QueryParam("format", huma.TypeString, "ndjson (default), csv or swf"),
+			rest.QueryParam("users", huma.TypeBoolean, "true: ndjson and csv say whose the jobs are, of this site's that who asks may see"),
+		}, period...),
+		Responses: p.api.Responses(http.StatusOK, wire.TypeNDJSON, p.api.Schema(archive.Line{}), 400, 404, 422, 429),
 	}, p.export)
 	p.api.Handle(huma.Operation{
 		OperationID: "job-usage", Method: http.MethodGet, Path: "/v1/jobs/{id}/usage", Summary: "What a job's attempts have used",
@@ -106,11 +109,16 @@ func (p *reports) export(w http.ResponseWriter, r *http.Request, _ func(string) 
 	if !ok {
 		return problem.BadQuery("format", format, "must be ndjson, csv or swf")
 	}
+	users, err := withUsers(r, format)
+	if err != nil {
+		return err
+	}
 	q, done, err := p.archiveQuery(r)
 	if err != nil {
 		return err
 	}
 	defer done()
+	q.Users = users
 	ctx, cancel := p.stop.Until(r.Context())
 	defer cancel()
 	out := &lateWriter{w: w, kind: kind}
@@ -126,6 +134,18 @@ func (p *reports) export(w http.ResponseWriter, r *http.Request, _ func(string) 
 		p.log.Warn().Err(err).Msg("export broke off")
 	}
 	panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
+}
+
+// withUsers reads whether an export is to name users.
+func withUsers(r *http.Request, format string) (bool, error) {
+	if !r.URL.Query().Has("users") {
+		return false, nil
+	}
+	users, err := rest.QueryBool(r, "users")
+	if err == nil && users && format == archive.SWF {
+		return false, problem.BadQuery("users", "true", "goes with ndjson and csv alone")
+	}
+	return users, err
 }
 
 // lateWriter answers 200 with the first byte: until then there may be a problem.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func newAuditing(record Audit, log zerolog.Logger) *auditing {
 func (a *auditing) register() {
 	a.api.Handle(huma.Operation{
 		OperationID: "audit", Method: http.MethodGet, Path: "/v1/audit", Summary: "Who did what at this site",
-		Description: "The newest requests first that changed something, or were to, and were admitted, " +
+		Description: "The newest requests first that changed something, or were to, and came with a valid token, " +
 			"as far as they are kept. For the site's operator.",
 		Parameters: []*huma.Param{
 			rest.QueryParam("who", huma.TypeString, "only of this user, or about this job, member or site"),
@@ -115,6 +116,21 @@ func (a *auditing) noteLines(r *http.Request, n *rest.Note) {
 		return
 	}
 	if e, ok := a.entry(r, http.StatusAccepted); ok {
+		a.noteRefusal(r, e)
+	}
+}
+
+// noteRole records that the role of a valid token did not suffice: whoever tries what is the operator's is told of.
+func (a *auditing) noteRole(r *http.Request, err error) {
+	var small *auth.RoleError
+	if !errors.As(err, &small) {
+		return
+	}
+	note := new(rest.Note)
+	note.Refuse(&small.Problem.Problem)
+	r = r.WithContext(rest.WithNote(node.WithAsker(r.Context(), small.Who), note))
+	if e, ok := a.entry(r, small.Problem.Status); ok {
+		e.Role, e.Targets = problem.OneLine(string(small.Role)), targetsOf(r, nil)
 		a.noteRefusal(r, e)
 	}
 }

@@ -2,12 +2,15 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node/access"
 	"github.com/cloudshare/cloudshare/node/audit"
 )
 
@@ -65,5 +68,38 @@ func TestAuditSaysWhoDidWhat(t *testing.T) {
 	}
 	if w = u.as("operator", "GET", "/v1/audit?limit=0", ""); w.Code != 400 {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// What the role of a valid token does not cover is recorded: it was not, though a user who tries what is the operator's
+// is what an operator wants to hear of. What looks only is not, and a flood of it is counted as one of other refusals.
+func TestARoleThatIsTooSmallIsTold(t *testing.T) {
+	u := recordedUsers(t)
+	reader, _, err := u.store.Create(access.Token{Name: "dashboard", User: "carol", Role: access.ReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.tokens["carol"] = reader
+	u.refused("alice", u.as("alice", "POST", "/v1/drain", "{}"), http.StatusForbidden, "forbidden")
+	u.refused("alice", u.as("alice", "GET", "/v1/tokens", ""), http.StatusForbidden, "forbidden")
+	u.refused("carol", u.as("carol", "DELETE", "/v1/jobs/site-1.7", ""), http.StatusForbidden, "forbidden")
+	for range 3 * recordedRefusals {
+		u.as("bob", "DELETE", "/v1/tokens/abcdefgh", "")
+	}
+	for who, want := range map[string]wire.AuditEntry{
+		"alice": {User: "alice", Role: "user", Action: "POST /v1/drain"},
+		"carol": {User: "carol", Role: "read-only", Action: "DELETE /v1/jobs/site-1.7", Targets: []string{"site-1.7"}},
+	} {
+		list := u.audited(who)
+		if len(list) != 1 || !strings.HasPrefix(list[0].Why, "forbidden: this needs role ") || list[0].Token == "" {
+			t.Fatalf("%s: %+v", who, list)
+		}
+		want.Time, want.Token, want.Status, want.Why = list[0].Time, list[0].Token, http.StatusForbidden, list[0].Why
+		if !reflect.DeepEqual(list[0], want) {
+			t.Errorf("%+v, want %+v", list[0], want)
+		}
+	}
+	if list := u.audited("bob"); len(list) != recordedRefusals {
+		t.Errorf("%d entries of a flood", len(list))
 	}
 }

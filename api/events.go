@@ -40,6 +40,9 @@ type events struct {
 		source.State
 		source.Feed
 		Filter(ctx context.Context, f node.EventFilter) node.EventFilter
+		// Whose and CancelledBy name users. Events of jobs that have some go to those alone who may see all of the job.
+		Whose(id command.JobID) string
+		CancelledBy(id command.JobID, state string) string
 	}
 	api    *rest.API
 	reads  *reads.Reads
@@ -265,7 +268,7 @@ func (e *eventStream) writeEvents(events []node.Event, err error) {
 		})
 	}
 	for i := range events {
-		b = append(b, e.of.frames.of(&events[i])...)
+		b = append(b, e.of.frames.of(&events[i], e.of.render)...)
 	}
 	e.write(b)
 }
@@ -273,6 +276,23 @@ func (e *eventStream) writeEvents(events []node.Event, err error) {
 func (e *eventStream) write(b []byte) {
 	_, err := e.out.Write(b)
 	e.err = errors.Join(err, e.flush.Flush())
+}
+
+// render returns an event's form, with whose its job is and who had that cancelled.
+func (e *events) render(of *node.Event) wire.Event {
+	out := form.Event(of)
+	if of.Job.Num == 0 {
+		return out
+	}
+	out.User = e.broker.Whose(of.Job)
+	switch of.Kind {
+	case fsm.EventJobCancelling:
+		out.By = e.broker.CancelledBy(of.Job, fsm.TaskCancelled.String())
+	case fsm.EventJobEnded:
+		out.By = e.broker.CancelledBy(of.Job, out.Outcome)
+	default:
+	}
+	return out
 }
 
 // frames shares rendered events between streams: a thousand of them write the
@@ -285,12 +305,12 @@ type frame struct {
 }
 
 // of renders an event, once for most streams.
-func (f *frames) of(e *node.Event) []byte {
+func (f *frames) of(e *node.Event, render func(*node.Event) wire.Event) []byte {
 	slot := &f[e.Seq%maxFrames]
 	if have := slot.Load(); have != nil && have.seq == e.Seq {
 		return have.text
 	}
-	made := &frame{e.Seq, appendFrame(nil, e.ID.String(), e.Kind.String(), form.Event(e))}
+	made := &frame{e.Seq, appendFrame(nil, e.ID.String(), e.Kind.String(), render(e))}
 	slot.Store(made)
 	return made.text
 }

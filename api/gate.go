@@ -80,6 +80,7 @@ const insistFor = "max-age=2592000"
 func (g *gate) Admit(w http.ResponseWriter, r *http.Request) (*http.Request, func(), error) {
 	who, err := g.admit(r)
 	if err != nil {
+		g.audit.noteRole(r, err)
 		return r, func() {}, err
 	}
 	ctx, release, err := g.auth.Hold(r.Context(), who)

@@ -24,6 +24,9 @@ func (f *fakeBroker) Why(_ context.Context, id command.JobID) (node.Why, error) 
 	}
 	w := fakeWhy(job.Spec)
 	w.Job, w.View.Job, w.Notices = id, id, job.Notices
+	if job.State == "cancelled" {
+		w.State = job.State
+	}
 	return w, nil
 }
 

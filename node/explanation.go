@@ -10,6 +10,8 @@ type Why struct {
 	Job     command.JobID // Num is 0 for a job that is only asked about
 	State   string        // of the job
 	Waiting uint32        // tasks
+	// User is whose the job is, and CancelledBy who had it cancelled; "" where that is not known, or not told.
+	User, CancelledBy string
 	// Priority of the job, among those of its owner.
 	Priority int32
 	// Notices of the job's end that were not delivered: its owner's broker knows them.

@@ -137,6 +137,8 @@ type Job struct {
 	Sealed bool
 	// User of this site whose the job is; "" = it is the site's own, or not this broker's to tell.
 	User string
+	// CancelledBy says who had it cancelled; "" = nobody, or it is not known, or not this broker's to tell.
+	CancelledBy string
 	// Notices of its end that are, or were, to be sent: of one job that is this broker's own, and never of an Outline.
 	Notices []Notice
 	// Unbrought: it was cancelled before it began, since its inputs did not come (Request.Importing); Reason says why.

@@ -16,6 +16,7 @@ type ArchiveQuery struct {
 	Since, Until string
 	Site         string // owner or executor
 	Label        string // KEY=VALUE
+	Users        bool   // an export in NDJSON or CSV says whose the jobs are
 }
 
 func (q ArchiveQuery) values() url.Values {
@@ -24,6 +25,9 @@ func (q ArchiveQuery) values() url.Values {
 		if text != "" {
 			v.Set(name, text)
 		}
+	}
+	if q.Users {
+		v.Set("users", "true")
 	}
 	return v
 }

@@ -19,14 +19,16 @@ type jobView struct {
 	Timeout string
 	Retries string
 	User    string
-	Sealed  bool // this broker cannot read the command
-	Outline bool // it is another site's: there is no command, and no output to show
-	Labels  []pair
-	Env     []pair
-	Why     Why
-	HasWhy  bool
-	Failed  []failedTask // the first ones that failed or were lost
-	MoreBad uint32       // that failed or were lost beside them
+	// CancelledBy says who had it cancelled, "" = nobody, or it is not known.
+	CancelledBy string
+	Sealed      bool // this broker cannot read the command
+	Outline     bool // it is another site's: there is no command, and no output to show
+	Labels      []pair
+	Env         []pair
+	Why         Why
+	HasWhy      bool
+	Failed      []failedTask // the first ones that failed or were lost
+	MoreBad     uint32       // that failed or were lost beside them
 	// Waits: the job waits for others, as a whole or task by task.
 	Waits bool
 	// WaitsOn is what it waits for, or has named, Awaited what waits for it, and MoreAwaited how many beside them.
@@ -72,7 +74,7 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	v.Bar = progressAtLeast(leastOfPage, job.Counts)
 	v.Ended = job.State != "queued" && job.State != "running" && job.State != "withdrawn"
 	v.Command, v.Timeout, v.Retries = jobspec.ShellWords(job.Spec.Command), timeoutWords(job.Spec), retryWords(job.Spec)
-	v.User, v.Outline, v.Sealed = job.User, job.Outline, job.Sealed
+	v.User, v.CancelledBy, v.Outline, v.Sealed = job.User, job.CancelledBy, job.Outline, job.Sealed
 	v.Labels, v.Env = pairs(job.Spec.Labels), pairs(job.Spec.Env)
 	var tasks []node.Task
 	if v.Tasks, tasks, err = p.tasks(r, &job); err != nil {

@@ -6,7 +6,7 @@ import "time"
 type AuditEntry struct {
 	Time    time.Time `json:"time"`
 	User    string    `json:"user,omitempty" doc:"of the token; none: the token names no user"`
-	Role    string    `json:"role" enum:"user,operator"`
+	Role    string    `json:"role" enum:"read-only,user,operator"`
 	Token   string    `json:"token,omitempty" doc:"its ID; none: the request came by the operator's socket"`
 	Action  string    `json:"action" example:"DELETE /v1/jobs/site-1.7"`
 	Targets []string  `json:"targets,omitempty" doc:"the jobs, members or tokens that it names, the user and labels by which it selects jobs, and the job that it became"`

@@ -24,6 +24,8 @@ type Event struct {
 
 	Job     string  `json:"job,omitempty"`
 	Owner   string  `json:"owner,omitempty"`
+	User    string  `json:"user,omitempty" doc:"whose the job is; told by its owner's broker alone, to that user and the operator"`
+	By      string  `json:"by,omitempty" doc:"who had the job cancelled: a user, or the operator; alike, as far as it is known"`
 	Task    *uint32 `json:"task,omitempty"`
 	Count   uint32  `json:"count,omitempty" doc:"tasks: of the job, or from task on, alike"`
 	Attempt uint32  `json:"attempt,omitempty"`

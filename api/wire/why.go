@@ -3,18 +3,20 @@ package wire
 // Why says why a job waits, or what would become of one that is only asked
 // about (dry_run).
 type Why struct {
-	ID       string      `json:"id" doc:"empty for a dry run"`
-	Site     string      `json:"site" doc:"the job's owner"`
-	State    string      `json:"state" doc:"of the job; of a dry run what it would be: running = starts at once at home"`
-	Waiting  uint32      `json:"waiting" doc:"tasks"`
-	Summary  string      `json:"summary" doc:"all of it in one line"`
-	Priority int32       `json:"priority" doc:"of the job, among its owner's own"`
-	Notices  []Notice    `json:"notices,omitempty" doc:"of its end that were not delivered"`
-	Turn     string      `json:"turn" doc:"which site goes first, and by how much; empty if nothing waits in the federation's queue, or no site can run it now"`
-	Ahead    *WhyAhead   `json:"ahead" doc:"what goes first as things stand; null if nothing waits in the federation's queue"`
-	Turns    []WhyTurn   `json:"turns" doc:"sites with tasks that want the same machines, whose turn it is first; 20 at most, and the owner"`
-	Sites    []WhySite   `json:"sites" doc:"why each site does not run it"`
-	Estimate WhyEstimate `json:"estimate" doc:"of the next task's start"`
+	ID          string      `json:"id" doc:"empty for a dry run"`
+	Site        string      `json:"site" doc:"the job's owner"`
+	State       string      `json:"state" doc:"of the job; of a dry run what it would be: running = starts at once at home"`
+	Waiting     uint32      `json:"waiting" doc:"tasks"`
+	Summary     string      `json:"summary" doc:"all of it in one line"`
+	User        string      `json:"user,omitempty" doc:"whose the job is; told by its owner's broker alone"`
+	CancelledBy string      `json:"cancelled_by,omitempty" doc:"who had the job cancelled: a user, or the operator; told by its owner's broker until it is restarted"`
+	Priority    int32       `json:"priority" doc:"of the job, among its owner's own"`
+	Notices     []Notice    `json:"notices,omitempty" doc:"of its end that were not delivered"`
+	Turn        string      `json:"turn" doc:"which site goes first, and by how much; empty if nothing waits in the federation's queue, or no site can run it now"`
+	Ahead       *WhyAhead   `json:"ahead" doc:"what goes first as things stand; null if nothing waits in the federation's queue"`
+	Turns       []WhyTurn   `json:"turns" doc:"sites with tasks that want the same machines, whose turn it is first; 20 at most, and the owner"`
+	Sites       []WhySite   `json:"sites" doc:"why each site does not run it"`
+	Estimate    WhyEstimate `json:"estimate" doc:"of the next task's start"`
 	Freshness
 }
 

@@ -125,6 +125,7 @@ type Job struct {
 	EndedAt     *time.Time        `json:"ended_at"`
 	Counts      map[string]uint32 `json:"counts" doc:"tasks per state"`
 	User        string            `json:"user,omitempty" doc:"whose it is; told by its owner's broker alone"`
+	CancelledBy string            `json:"cancelled_by,omitempty" doc:"who had it cancelled: a user, or the operator; told by its owner's broker until it is restarted"`
 	Outline     bool              `json:"outline,omitempty" doc:"of the spec there are count and resources only: the rest is shown by its owner's broker, to its user and the operator"`
 	Sealed      bool              `json:"sealed,omitempty" doc:"name, command and environment are sealed: the owner's broker can read them, and those of the sites that the job's tasks are assigned to; this one does not show them"`
 	Spec        Spec              `json:"spec"`

@@ -212,7 +212,11 @@ func (s *Store) OnRevoke(f func(id string)) {
 
 // replace writes the tokens and then takes them over. REQUIRES: s.mu held.
 func (s *Store) replace(next map[string]Token) error {
-	if err := wholefile.Replace(s.path, encode(next), 0o600); err != nil {
+	text := encode(next)
+	if len(text) > maxFile { // which the next start would not read
+		return ErrFull
+	}
+	if err := wholefile.Replace(s.path, text, 0o600); err != nil {
 		return fmt.Errorf("keep the API's tokens: %w", err)
 	}
 	s.tokens = next

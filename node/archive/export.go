@@ -89,6 +89,7 @@ type Line struct {
 	InBytes   int64             `json:"in_bytes" doc:"of the files that it was given"`
 	OutBytes  int64             `json:"out_bytes" doc:"of the files that it has left"`
 	Measured  string            `json:"measured_by" doc:"unknown, cgroup (all of it), rusage (processes that were waited for; of memory the largest one), container-engine or kubernetes"`
+	User      string            `json:"user,omitempty" doc:"whose the job is, with users=true and if it is known"`
 	Entry     uint64            `json:"entry" doc:"of the log, that told of its end"`
 }
 
@@ -112,6 +113,15 @@ func LineOf(t *Attempt) Line {
 		l.WaitMs = known(wait.Milliseconds())
 	}
 	l.measured(&t.Measured)
+	return l
+}
+
+// lineOf returns an attempt as a line, with its user if these are asked for.
+func (q *Query) lineOf(t *Attempt) Line {
+	l := LineOf(t)
+	if q.Users && q.UserOf != nil {
+		l.User = q.UserOf(t.Job)
+	}
 	return l
 }
 
@@ -167,7 +177,7 @@ func (a *Archive) exportJSON(ctx context.Context, q Query, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	gaps, err := a.Scan(ctx, q, func(t *Attempt) error { return enc.Encode(LineOf(t)) })
+	gaps, err := a.Scan(ctx, q, func(t *Attempt) error { return enc.Encode(q.lineOf(t)) })
 	for i := 0; i < len(gaps) && err == nil; i++ {
 		err = enc.Encode(map[string]GapLine{"gap": GapLineOf(&gaps[i])})
 	}
@@ -189,13 +199,22 @@ var columns = []string{
 	"peak_memory_bytes", "cpu_user_ms", "cpu_system_ms", "in_bytes", "out_bytes", "measured_by", "entry",
 }
 
+// withUser adds the column of users to a row, before that of the entry.
+func (q *Query) withUser(row []string, user string) []string {
+	if !q.Users {
+		return row
+	}
+	last := len(row) - 1
+	return append(slices.Clone(row[:last]), user, row[last])
+}
+
 func (a *Archive) exportCSV(ctx context.Context, q Query, w io.Writer) error {
 	out := csv.NewWriter(w)
-	err := out.Write(columns)
+	err := out.Write(q.withUser(columns, "user"))
 	if err == nil {
 		_, err = a.Scan(ctx, q, func(t *Attempt) error {
-			l := LineOf(t)
-			return out.Write(l.row())
+			l := q.lineOf(t)
+			return out.Write(q.withUser(l.row(), plain(l.User)))
 		})
 	}
 	out.Flush()

@@ -20,8 +20,10 @@ type Query struct {
 	// Visible reports whether a job's attempts may be read; nil = all.
 	Visible func(command.JobID) bool
 	// UserOf returns the user of a job, "" = none, or not known; nil = of no job. It selects nothing: a report by user
-	// asks for it, since the archive itself knows no users.
+	// asks for it, and an export with users, since the archive itself knows none.
 	UserOf func(command.JobID) string
+	// Users has an export in NDJSON or CSV say whose the jobs are.
+	Users bool
 }
 
 // selects reports whether an attempt passes.

@@ -9,7 +9,8 @@ import (
 // Entry says who did what.
 type Entry struct {
 	Time time.Time `json:"time"`
-	// User of this site, "" = the token names none. Role is the token's, as far as the request needed it.
+	// User of this site, "" = the token names none. Role is the token's, as far as the request needed it, or the one
+	// that did not suffice.
 	User string `json:"user,omitempty"`
 	Role string `json:"role"`
 	// Token is the token's ID, "" = it came by the operator's socket.

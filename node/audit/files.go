@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,10 +26,18 @@ type files struct {
 	most int64 // bytes of a file
 	keep int
 
-	out   *os.File
+	out   output
 	num   uint64
 	size  int64
 	dirty bool // written, and not synced
+	torn  bool // the last write failed within a line
+}
+
+// output is an *os.File that is written.
+type output interface {
+	io.Writer
+	Sync() error
+	Close() error
 }
 
 func openFiles(o Options) (*files, error) {
@@ -64,7 +73,7 @@ func fileName(dir string, num uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%08d%s", num, suffix))
 }
 
-// open goes on with a file. A line that a crash has cut is ended: what follows stands on its own.
+// open goes on with a file. What follows a line that a crash has cut stands on its own.
 func (f *files) open(num uint64) error {
 	out, err := os.OpenFile(fileName(f.dir, num), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -74,16 +83,13 @@ func (f *files) open(num uint64) error {
 	if err != nil {
 		return errors.Join(err, out.Close())
 	}
-	f.out, f.num, f.size = out, num, info.Size()
 	last := []byte{'\n'}
-	if f.size > 0 {
-		if _, err = out.ReadAt(last, f.size-1); err != nil {
+	if info.Size() > 0 {
+		if _, err = out.ReadAt(last, info.Size()-1); err != nil {
 			return errors.Join(err, out.Close())
 		}
 	}
-	if last[0] != '\n' {
-		return f.append([]byte{'\n'})
-	}
+	f.out, f.num, f.size, f.torn = out, num, info.Size(), last[0] != '\n'
 	return nil
 }
 
@@ -97,8 +103,21 @@ func (f *files) append(lines []byte) error {
 			return err
 		}
 	}
+	if f.torn {
+		if err := f.write([]byte{'\n'}); err != nil {
+			return err
+		}
+	}
+	return f.write(lines)
+}
+
+// write adds lines to the file. If it fails half way, as a full disk does, the next one stands on a line of its own.
+func (f *files) write(lines []byte) error {
 	n, err := f.out.Write(lines)
 	f.size, f.dirty = f.size+int64(n), true
+	if n > 0 {
+		f.torn = lines[n-1] != '\n'
+	}
 	if err != nil {
 		return fmt.Errorf("write the audit record: %w", err)
 	}
@@ -107,7 +126,7 @@ func (f *files) append(lines []byte) error {
 
 // rotate begins the next file, and removes the oldest one if there are too many.
 func (f *files) rotate() error {
-	err := errors.Join(f.sync(), f.out.Close())
+	err := errors.Join(f.sync(), f.close()) // it is closed already if the next one could not be begun before
 	if err = errors.Join(err, f.open(f.num+1)); err != nil {
 		return fmt.Errorf("begin the next file of the audit record: %w", err)
 	}

@@ -117,7 +117,7 @@ const askFor = "give a file that `cloudshare audit export` wrote, or a broker's 
 // what was really read. Errors: ErrFormat; that and ErrTorn if what is there is how a file begins, and too little.
 func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{src: src, size: size}
-	r.in = bufio.NewReaderSize(io.NewSectionReader(src, 0, size), 256<<10)
+	r.in = bufio.NewReaderSize(io.NewSectionReader(src, 0, size), int(min(size, 256<<10)))
 	first := make([]byte, len(magic))
 	n, _ := io.ReadFull(r.in, first) // what is missing shows
 	switch written := string(bytes.TrimRight(first[:n], "\x00")); {

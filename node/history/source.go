@@ -47,6 +47,9 @@ func OpenSource(path string) (*Source, error) {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
 	paths := []string{path}
+	if !st.IsDir() && !st.Mode().IsRegular() { // to open a pipe would wait for who writes it
+		return nil, fmt.Errorf("open history: %w: %s is no regular file", ErrFormat, path)
+	}
 	if st.IsDir() {
 		if paths, err = segmentPaths(path); err != nil {
 			return nil, err
@@ -93,9 +96,6 @@ func (s *Source) open(path string, segment bool) error {
 		return err
 	}
 	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%w: %s is no regular file", ErrFormat, path)
-	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}

@@ -39,7 +39,20 @@ func TestUsersOfASite(t *testing.T) {
 	}
 	wantCommand(t, 0, []string{id, `"outline": true`}, append(elsewhere, "job", id, "-o", "json")...)
 	wantCommand(t, 5, []string{"not-owner", here.Name}, append(elsewhere, "cancel", id)...)
-	wantCommand(t, 0, nil, append(alice, "cancel", id)...)
+	wantCommand(t, 0, nil, append(operator, "cancel", id)...)
+	await(t, "that she is told who has cancelled her job", func() error {
+		for _, args := range [][]string{{"job", id}, {"why", id}, {"events", "--from", "1", "--once", "--kind", "job.ended"}} {
+			if code, out := command(t, append(alice, args...)...); code != 0 || !strings.Contains(out, "by the operator") &&
+				!strings.Contains(strings.Join(strings.Fields(out), " "), "cancelled by the operator") {
+				return fmt.Errorf("%s: exit %d: %s", args[0], code, out)
+			}
+		}
+		return nil
+	})
+	if _, out := command(t, append(elsewhere, "events", "--from", "1", "--once")...); strings.Contains(out, "alice") ||
+		strings.Contains(out, "the operator") {
+		t.Errorf("another site is told:\n%s", out)
+	}
 	wantCommand(t, 5, []string{"forbidden"}, append(alice, "audit")...)
 	wantCommand(t, 0, []string{"alice", "bob", "403", "POST /v1/jobs"}, append(operator, "audit", "who", id)...)
 	await(t, "her row in the report", func() error {

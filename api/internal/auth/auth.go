@@ -68,11 +68,24 @@ func (a *Auth) Admit(r *http.Request) (node.Asker, error) {
 		return node.Asker{}, err
 	}
 	if need := Needed(r); !token.Role.Covers(need) {
-		return node.Asker{}, problem.New(http.StatusForbidden, "forbidden", "The token's role does not suffice",
-			"this needs role "+string(need)+", the token has "+problem.OneLine(string(token.Role))+": ask the site's operator for another token")
+		return node.Asker{}, &RoleError{who, token.Role, problem.New(http.StatusForbidden, "forbidden", "The token's role does not suffice",
+			"this needs role "+string(need)+", the token has "+problem.OneLine(string(token.Role))+": ask the site's operator for another token")}
 	}
 	return who, nil
 }
+
+// RoleError refuses what the role of a valid token does not cover.
+type RoleError struct {
+	Who     node.Asker
+	Role    access.Role
+	Problem *problem.Problem
+}
+
+// Error implements error.
+func (e *RoleError) Error() string { return e.Problem.Error() }
+
+// Unwrap returns the problem that is answered.
+func (e *RoleError) Unwrap() error { return e.Problem }
 
 // AdmitOperator is Admit for a request that the site's operator was proven to have sent. One that brings a token is
 // that token's all the same.

@@ -97,7 +97,8 @@ func Job(j node.Job) wire.Job {
 		ID: j.ID.String(), Name: j.Spec.Name, Site: j.ID.Site, State: j.State, Progress: j.Progress(), Reason: j.Reason,
 		Durability: j.Durability, SubmittedAt: Moment(j.SubmittedAt), StartedAt: Moment(j.StartedAt),
 		EndedAt: Moment(j.EndedAt), Counts: counts, Outline: j.Outline, Sealed: j.Sealed, User: j.User,
-		Spec: Spec(j.Spec), Notices: noticesOf(j.Notices),
+		CancelledBy: j.CancelledBy,
+		Spec:        Spec(j.Spec), Notices: noticesOf(j.Notices),
 	}
 }
 

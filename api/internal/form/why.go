@@ -12,7 +12,7 @@ import (
 func Why(w *node.Why) wire.Why {
 	out := wire.Why{
 		Site: w.Job.Site, State: w.State, Waiting: w.Waiting, Summary: w.Summary, Turn: w.Turn,
-		Priority: w.Priority, Notices: noticesOf(w.Notices),
+		Priority: w.Priority, Notices: noticesOf(w.Notices), User: w.User, CancelledBy: w.CancelledBy,
 		Turns: []wire.WhyTurn{}, Sites: make([]wire.WhySite, 0, len(w.Sites)), Estimate: estimateOf(w),
 	}
 	if w.Job.Num > 0 {

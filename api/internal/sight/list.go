@@ -28,7 +28,7 @@ func (j *Rule) Job(ctx context.Context, id command.JobID) (node.Job, error) {
 // as they are in its own state.
 func (j *Rule) shown(ctx context.Context, job node.Job, sight node.Sight) node.Job {
 	if sight == node.SeesAll {
-		job.User = j.Whose(job.ID)
+		job.User, job.CancelledBy = j.Whose(job.ID), j.CancelledBy(job.ID, job.State)
 		return job
 	}
 	spec := jobspec.DefaultSpec()

@@ -28,10 +28,13 @@ type Broker interface {
 }
 
 // Rule answers for a broker as far as who asks may see its jobs. The context of each call says who that is.
-type Rule struct{ broker Broker }
+type Rule struct {
+	broker    Broker
+	cancelled cancelled
+}
 
 // New puts the rule before a broker.
-func New(b Broker) *Rule { return &Rule{b} }
+func New(b Broker) *Rule { return &Rule{broker: b} }
 
 // sees returns how much of a job is shown.
 func (j *Rule) sees(ctx context.Context, id command.JobID) node.Sight {
@@ -115,7 +118,10 @@ func (j *Rule) Cancel(ctx context.Context, id command.JobID) error {
 	if err := j.Owned(ctx, id); err != nil {
 		return err
 	}
-	return j.broker.Cancel(ctx, id)
+	settle := j.noteCancel(ctx, id)
+	err := j.broker.Cancel(ctx, id)
+	settle(err)
+	return err
 }
 
 // SetHold implements source.Jobs.
@@ -147,13 +153,21 @@ func (j *Rule) CancelAll(ctx context.Context, targets []node.CancelTarget) []err
 	out := make([]error, len(targets))
 	var own []node.CancelTarget
 	var places []int
+	settle := make([]func(error), len(targets))
 	for i, t := range targets {
-		if out[i] = j.Owned(ctx, t.Job); out[i] == nil {
-			own, places = append(own, t), append(places, i)
+		if out[i] = j.Owned(ctx, t.Job); out[i] != nil {
+			continue
+		}
+		own, places = append(own, t), append(places, i)
+		if t.Tasks.Len() == 0 {
+			settle[i] = j.noteCancel(ctx, t.Job)
 		}
 	}
 	for i, err := range j.broker.CancelAll(ctx, own) {
-		out[places[i]] = err
+		at := places[i]
+		if out[at] = err; settle[at] != nil {
+			settle[at](err)
+		}
 	}
 	return out
 }
@@ -182,7 +196,9 @@ func (j *Rule) Why(ctx context.Context, id command.JobID) (node.Why, error) {
 		return node.Why{}, err
 	}
 	w, err := j.broker.Why(ctx, id)
-	if j.sees(ctx, id) != node.SeesAll {
+	if j.sees(ctx, id) == node.SeesAll {
+		w.User, w.CancelledBy = j.Whose(id), j.CancelledBy(id, w.State)
+	} else {
 		w.Notices = nil
 	}
 	return w, err

@@ -1,11 +1,13 @@
 package replay_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -218,5 +220,16 @@ func TestNoHistory(t *testing.T) {
 		if err == nil || strings.Contains(fmt.Sprint(err), "\n") {
 			t.Errorf("%q: %v", b, err)
 		}
+	}
+}
+
+// A pipe is refused at once: to open it waited for whoever writes it, and nothing ended that.
+func TestAPipeIsNoHistory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := history.OpenSource(path); !errors.Is(err, history.ErrFormat) || !strings.Contains(err.Error(), "no regular file") {
+		t.Error(err)
 	}
 }

@@ -85,6 +85,9 @@ func showJob(a *cli.App, j wire.Job) error {
 		}
 		cli.Row(w, "state", stateText(j))
 		cli.Row(w, "reason", j.Reason)
+		if j.CancelledBy != "" {
+			cli.Row(w, "cancelled by", j.CancelledBy)
+		}
 		cli.Row(w, "durability", j.Durability)
 		cli.Row(w, "tasks", tally(j.Counts))
 		showAwaited(w, j.AwaitedBy)

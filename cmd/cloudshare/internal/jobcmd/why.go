@@ -63,7 +63,13 @@ func showWhy(a *cli.App, y wire.Why) error {
 		if y.ID != "" {
 			cli.Row(w, "job", y.ID)
 		}
+		if y.User != "" {
+			cli.Row(w, "user", y.User)
+		}
 		cli.Row(w, "state", y.State)
+		if y.CancelledBy != "" {
+			cli.Row(w, "cancelled by", y.CancelledBy)
+		}
 		cli.Row(w, "tasks waiting", y.Waiting)
 		if y.Priority != 0 {
 			cli.Row(w, "priority", y.Priority)

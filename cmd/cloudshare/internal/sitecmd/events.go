@@ -106,11 +106,13 @@ func eventWords(e wire.Event) []string {
 	case e.Job != "":
 		add(true, "%s (%s)", e.Job, cli.Plural(int64(e.Count), "task"))
 	}
+	add(e.User != "", "of %s", e.User)
 	add(e.Attempt > 1, "attempt %d", e.Attempt)
 	add(e.Site != "" && e.Job == "", "%s", e.Site)
 	add(e.Site != "" && e.Job != "", "at %s", e.Site)
 	add(e.Kind == "site.offered" && e.Resources != nil, "lends %v cores", coresOf(e))
 	add(e.Outcome != "", "%s", e.Outcome)
+	add(e.By != "", "by %s", e.By)
 	add(e.ExitCode != nil && *e.ExitCode != 0, "exit %v", cli.Cell(e.ExitCode))
 	add(e.Signal != nil, "signal %v", cli.Cell(e.Signal))
 	add(e.RunMs > 0, "after %.3g s", float64(e.RunMs)/1000)

@@ -22,8 +22,9 @@ func exportCommand(a *cli.App) *cobra.Command {
 		},
 		Long: `Write a broker's archive of attempts to stdout: json is one object a line (a
 line {"gap": …} says what is missing), csv has a heading, swf is the Standard
-Workload Format, one task a line, to be simulated. The federation's state itself,
-to move it to another backend, is written by cloudshare state export.`,
+Workload Format, one task a line, to be simulated. Names of users are left out of
+what is to be handed on, unless --users asks for them. The federation's state
+itself, to move it to another backend, is written by cloudshare state export.`,
 		Example: `  cloudshare export --since 7d > attempts.ndjson
   cloudshare export --format csv --label team=render > render.csv
   cloudshare export --format swf > site-1.swf && cloudshare sim run --help`,
@@ -42,6 +43,7 @@ to move it to another backend, is written by cloudshare state export.`,
 		},
 	}
 	cli.Choice(cmd, &format, "format", []string{"json", "csv", "swf"}, "json, csv or swf")
+	cmd.Flags().BoolVar(&q.Users, "users", false, "say in json and csv whose this site's jobs are")
 	archiveFlags(cmd.Flags(), &q)
 	return cmd
 }

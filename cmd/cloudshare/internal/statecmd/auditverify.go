@@ -127,9 +127,13 @@ func statementsIn(ctx context.Context, path string) ([]replay.Signed, error) {
 
 // isEvidence reports whether a file is in JSON.
 func isEvidence(path string) bool {
+	st, err := os.Stat(path)
+	if err != nil || !st.Mode().IsRegular() {
+		return false // who opens it next says why; to open a pipe would wait for who writes it
+	}
 	f, err := os.Open(path)
 	if err != nil {
-		return false // who opens it next says why
+		return false
 	}
 	defer f.Close()
 	b, err := bufio.NewReader(f).Peek(1)

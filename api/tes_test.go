@@ -108,7 +108,7 @@ func TestTESRefusals(t *testing.T) {
 		{"POST", tesTasks, js, `[`, 400, "JSON"},
 		{"POST", tesTasks, js, tesBody("n", `,"inputs":[{"path":"/a","url":"/etc/passwd"}]`), 400, "tes.roots"},
 		{"POST", tesTasks, js, tesBody("n", `,"resources":{"cpu_cores":1e12}`), 400, "resources.cpu"},
-		{"POST", tesTasks, js, strings.Repeat(" ", 8<<20+1), 413, "bytes"},
+		{"POST", tesTasks, js, strings.Repeat(" ", 8<<20+1), 413, "8388608 bytes: give large contents a url"},
 		{"POST", tesTasks, "text/plain", tesBody("n", ""), 415, "Content-Type"},
 		{"GET", tesTasks + "/site-1.9", "", "", 404, "site-1.9"},
 		{"GET", tesTasks + "/nonsense", "", "", 404, "nonsense"},

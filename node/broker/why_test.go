@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -148,7 +149,7 @@ func TestDryRunOfJobsThatWait(t *testing.T) {
 		t.Errorf("%+v, %v", w, err)
 	}
 	for after, want := range map[string]string{
-		`{"job":"site-1.77"}`: "names no job that was accepted", `{"job":"#1"}`: "names a line",
+		`{"job":"site-1.1","when":"each"}`: "must have as many tasks", `{"job":"site-1.77"}`: "names no job that was accepted", `{"job":"#1"}`: "names a line",
 		`{"job":"site-2.1"}`: "must be a job of this broker's site",
 	} {
 		if _, err := ask(after); err == nil || !strings.Contains(err.Error(), want) {
@@ -195,5 +196,40 @@ func TestPolicyByWaits(t *testing.T) {
 	w, err := a.Why(t.Context(), bag.ID)
 	if err != nil || !strings.Contains(w.Turn, " longer than they would alone") && !strings.Contains(w.Turn, " less than they would alone") {
 		t.Errorf("%q %v", w.Turn, err)
+	}
+}
+
+// TestDryRunOfTasksThatWait: a job whose tasks would wait for those of another one by one would not begin at once.
+func TestDryRunOfTasksThatWait(t *testing.T) {
+	a := startSites(t, 1)[0]
+	a.await(t, func(s *fsm.State) bool { return s.Version() >= command.GatesVersion })
+	first := a.accept(t, `{"command":["sleep"],"count":2}`).ID
+	running := <-a.handler.started
+	ask := func(when string) node.Why {
+		spec, err := jobspec.ParseSpec([]byte(`{"command":["x"],"count":2,"after":[` + when + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := a.DryRun(t.Context(), node.Request{Spec: spec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	each := fmt.Sprintf(`{"job":%q,"when":"each"}`, first)
+	w := ask(each)
+	if want := "each task waits for the one at its place of " + first.String(); w.Summary != want || w.Estimate.Unknown == "" {
+		t.Errorf("%+v, want %s", w, want)
+	}
+	other := a.accept(t, `{"command":["sleep"]}`).ID
+	w = ask(each + fmt.Sprintf(`,{"job":%q}`, other))
+	if want := fmt.Sprintf("waits for %s to succeed; then each task waits for the one at its place of %s", other, first); w.Summary != want {
+		t.Errorf("%+v, want %s", w, want)
+	}
+	a.handler.end(running, executor.Result{Started: time.Now(), Run: time.Second, ExitCode: 1})
+	a.handler.end(<-a.handler.started, executor.Result{Started: time.Now(), Run: time.Second})
+	for !strings.Contains(w.Summary, "which has ended: where that one has not succeeded, the task is cancelled") {
+		w = ask(each)
+		runtime.Gosched()
 	}
 }

@@ -84,7 +84,7 @@ func (c *Core) standingOf(num uint64, s StateReader) (st after.Standing) {
 func (c *Core) outcomeOf(num uint64, s StateReader) string { return c.standingOf(num, s).Outcome }
 
 // waitsFor finds the jobs that a request names to wait for, and has its spec name them by their ids. It returns none if
-// all of them have ended as they are to. Errors are *jobspec.SpecError.
+// all of them have ended as they are to. Errors are *jobspec.SpecError, or wrap node.ErrNotReady.
 func (c *Core) waitsFor(req *node.Request, s StateReader) (on []after.Dep, err error) {
 	if len(req.Spec.After) == 0 {
 		return nil, nil
@@ -100,8 +100,8 @@ func (c *Core) waitsFor(req *node.Request, s StateReader) (on []after.Dep, err e
 			return nil, &jobspec.SpecError{Field: "after", Value: strconv.Quote(name), Reason: why}
 		}
 		if d.When == jobspec.WhenEach {
-			if why = c.checkEach(req.Spec.Count, d.Job, s); why != "" {
-				return nil, &jobspec.SpecError{Field: "after", Value: strconv.Quote(name), Reason: why}
+			if err = c.checkEach(req.Spec.Count, d.Job, name, s); err != nil {
+				return nil, err
 			}
 			continue // its tasks' gates wait for those
 		}
@@ -159,13 +159,15 @@ func (c *Core) resolveLine(req *node.Request, d *jobspec.Dependency) (why string
 // foresee answers what a request's job would wait for, and takes nothing.
 func (c *Core) foresee(ev ForeseeEvent, s StateReader) {
 	on, err := c.waitsFor(&ev.Req, s)
-	if err != nil || len(on) == 0 {
+	if err != nil {
 		ev.Reply("", false, err)
 		return
 	}
-	words, vain := c.after.Foresee(on, func(num uint64) string {
-		return cmp.Or(c.after.Outcome(num), c.outcomeOf(num, s))
-	})
+	outcomeOf := func(num uint64) string { return cmp.Or(c.after.Outcome(num), c.outcomeOf(num, s)) }
+	words, vain := c.after.Foresee(on, outcomeOf)
+	if !vain {
+		words = after.WithEach(words, ev.Req.Spec.After, outcomeOf)
+	}
 	ev.Reply(words, vain, nil)
 }
 

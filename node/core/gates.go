@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -116,18 +117,30 @@ func AdmitGates(js *command.JobSpec, version uint32) error {
 		node.ErrNotReady, command.GatesVersion, version)
 }
 
-// checkEach says why a job's tasks cannot wait for those of another one by one, "" if they can.
-func (c *Core) checkEach(count uint32, id command.JobID, s StateReader) (why string) {
+// checkEach returns why a job's tasks cannot wait for those of another one by one, or nil. Errors are
+// *jobspec.SpecError, or wrap node.ErrNotReady while the state may be older than what this site has published.
+func (c *Core) checkEach(count uint32, id command.JobID, name string, s StateReader) error {
 	js, known := c.own.Spec(id.Num)
 	if !known {
-		v, _ := s.Job(id)
+		var v fsm.JobView
+		v, known = s.Job(id)
 		js = v.Spec
 	}
-	if js.Count == count {
-		return ""
+	bad := &jobspec.SpecError{Field: "after", Value: strconv.Quote(name)}
+	switch {
+	case !known && c.incarnation == 0:
+		return fmt.Errorf("job %s, whose tasks are to be waited for one by one: %w: this broker has not registered with the "+
+			"federation since its start, and may not have seen the job yet: try again when it has", id, node.ErrNotReady)
+	case !known:
+		bad.Reason = "is no longer kept, and how each of its tasks ended is not known: wait for the whole job, or name one " +
+			"that is still listed"
+	case js.Count != count:
+		bad.Reason = fmt.Sprintf("must have as many tasks as this job if its tasks are waited for one by one (each): it "+
+			"has %d, this job %d", js.Count, count)
+	default:
+		return nil
 	}
-	return fmt.Sprintf("must have as many tasks as this job if its tasks are waited for one by one (each): it has %d, this job %d",
-		js.Count, count)
+	return bad
 }
 
 // setHold holds a job by hand, or lets it go. Nothing of it that runs is stopped.

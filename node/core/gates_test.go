@@ -471,3 +471,27 @@ func TestEndedJobsKnowWhoWaitedForTheirTasks(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestEachOfWhatIsNoLongerKept: nobody knows how each task of a job has ended that is no longer kept, though its own
+// end is recorded for others; it does not count as one of no tasks. Before its broker is registered it may be kept.
+func TestEachOfWhatIsNoLongerKept(t *testing.T) {
+	r := gatedRig(t, command.DefaultParams(), 4)
+	a := r.sites[0]
+	first := a.add(sleepJob)
+	a.endOnly(0)
+	a.add(afterJob(first.ID.String(), a.add(sleepJob).ID.String())) // keeps its end recorded
+	fx := &Effects{}
+	a.core.home.Forget(first.ID.Num, fx)
+	if err := a.journal.Commit(fx.Writes); err != nil {
+		t.Fatal(err)
+	}
+	each := afterJob(first.ID.String() + ":each")
+	err := a.answers[a.submit(each, "")].Err
+	if bad, ok := errors.AsType[*jobspec.SpecError](err); !ok || !strings.HasPrefix(bad.Reason, "is no longer kept") {
+		t.Error(err)
+	}
+	a.reopen()
+	if err := a.answers[a.submit(each, "")].Err; !errors.Is(err, node.ErrNotReady) {
+		t.Error(err)
+	}
+}

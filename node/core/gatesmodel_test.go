@@ -142,12 +142,11 @@ func (g *gatings) cancelGated(t *rapid.T) {
 
 func (g *gatings) holdAny(t *rapid.T) {
 	if len(g.gated) > 0 {
-		g.hold(t, rapid.SampledFrom(g.gated).Draw(t, "job"))
+		g.hold(t, rapid.SampledFrom(g.gated).Draw(t, "job"), rapid.Bool().Draw(t, "hold"))
 	}
 }
 
-func (g *gatings) hold(t *rapid.T, l *gatedLink) {
-	hold := rapid.Bool().Draw(t, "hold")
+func (g *gatings) hold(t *rapid.T, l *gatedLink, hold bool) {
 	if !hold { // whether it is answered or not
 		l.held, l.still = false, false
 	}

@@ -29,6 +29,11 @@ func openFolder(root Root, rel string) (*os.Root, error) {
 	}
 	defer dir.Close()
 	sub, err := dir.OpenRoot(rel)
+	if err != nil { // of a file its words name a descriptor of this process
+		if st, serr := dir.Stat(rel); serr == nil && !st.IsDir() {
+			return nil, refuse("%q is no directory: give its type as FILE", cut(rel))
+		}
+	}
 	return sub, plain(err)
 }
 

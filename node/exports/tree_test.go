@@ -96,3 +96,15 @@ func TestFifoForAFolder(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAFileIsNoFolder: who names a file as a folder is told so by its own name, not by a descriptor of the broker's.
+func TestAFileIsNoFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "in.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := CheckFolder(Root{Name: dir, Folder: dir}, "in.txt")
+	if want := `"in.txt" is no directory: give its type as FILE`; !errors.Is(err, ErrRefused) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

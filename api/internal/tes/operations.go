@@ -3,6 +3,7 @@ package tes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -44,7 +45,7 @@ func (t *Tasks) create(w http.ResponseWriter, r *http.Request, _ func(string) st
 	body, release, err := t.Bodies.ReadHeld(w, r)
 	defer release() // a task may wait long for its turn, with its text
 	if err != nil {
-		return err
+		return wordBody(err)
 	}
 	key, err := rest.IdempotencyKey(r)
 	if err != nil {
@@ -62,6 +63,15 @@ func (t *Tasks) create(w http.ResponseWriter, r *http.Request, _ func(string) st
 	}
 	w.Header().Set("Location", Root+"/tasks/"+answer.ID.String())
 	return rest.WriteJSON(w, http.StatusOK, tesCreated{ID: answer.ID.String()})
+}
+
+// wordBody words for tasks why a text was not read: what is said of jobs is of no use to them.
+func wordBody(err error) error {
+	if problem.Of(err).Status != http.StatusRequestEntityTooLarge {
+		return err
+	}
+	return problem.OfStatus(http.StatusRequestEntityTooLarge, fmt.Sprintf("a task's may have %d bytes: give large contents a url",
+		MaxBody))
 }
 
 // viewOf reads how much is asked for.

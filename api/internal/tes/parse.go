@@ -264,8 +264,12 @@ func checkVolumes(t *tesTask) error {
 		return bad("volumes", "has %d: at most %d", len(t.Volumes), maxVolumes)
 	}
 	for i := range t.Volumes {
-		if err := checkPath(fmt.Sprintf("volumes.%d", i), &t.Volumes[i]); err != nil {
+		field := fmt.Sprintf("volumes.%d", i)
+		if err := checkPath(field, &t.Volumes[i]); err != nil {
 			return err
+		}
+		if t.Volumes[i] == "/" {
+			return bad(field, "must not be the whole container")
 		}
 	}
 	return nil

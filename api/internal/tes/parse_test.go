@@ -116,6 +116,7 @@ func TestRefusals(t *testing.T) {
 		{output(`"path":"/a/[","path_prefix":"/a","url":"/scratch"`), "outputs.0.path", "bracket"},
 		{task(`,"volumes":["vol"]`), "volumes.0", "absolute"},
 		{task(`,"volumes":"/vol"`), "volumes", "must be a list"},
+		{task(`,"volumes":["/v","/"]`), "volumes.1", "whole container"},
 		{task(`,"tags":{"a":1}`), "tags", "must be a string"},
 		{task(`,"tags":["a"]`), "tags", "must be an object"},
 		{resources(`"cpu_cores":1.5`), "resources.cpu_cores", "whole number"},

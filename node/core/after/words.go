@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -70,6 +71,32 @@ func (b *Book) Foresee(on []Dep, outcomeOf func(num uint64) string) (words strin
 		}
 	}
 	return b.waitsFor(on, outcomeOf), false
+}
+
+// WithEach adds to words, of what a job would wait for as a whole, for which jobs its tasks would wait one by one.
+func WithEach(words string, list []jobspec.Dependency, outcomeOf func(num uint64) string) string {
+	var ids []string
+	for i := range list {
+		d := &list[i]
+		switch outcome := outcomeOf(d.Job.Num); {
+		case d.When != jobspec.WhenEach, outcome == fsm.TaskSucceeded.String():
+		case outcome == "":
+			ids = append(ids, d.Job.String())
+		default:
+			ids = append(ids, d.Job.String()+" (which has ended: where that one has not succeeded, the task is cancelled)")
+		}
+	}
+	if len(ids) == 0 {
+		return words
+	}
+	if more := len(ids) - maxNamed; more > 0 {
+		ids = append(ids[:maxNamed], fmt.Sprintf("%d more", more))
+	}
+	each := "each task waits for the one at its place of " + strings.Join(ids, ", ")
+	if words == "" {
+		return each
+	}
+	return words + "; then " + each
 }
 
 // InVain says why a held job can no longer be released; "" if it can.

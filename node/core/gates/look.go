@@ -320,7 +320,7 @@ func (b *Book) heldIn(j *Job, s turn.StateReader) iter.Seq[Run] {
 				t := &v.Returned[i]
 				page = append(page, Run{
 					First: t.Task, Count: 1, Attempt: t.Attempt, Failures: t.Failures, Failed: isFailure(t.End),
-					ExitCode: t.ExitCode, Signal: t.Signal, SinceMs: t.SinceMs,
+					TimedOut: t.End == fsm.EndTimedOut, ExitCode: t.ExitCode, Signal: t.Signal, SinceMs: t.SinceMs,
 				})
 			}
 			slices.SortFunc(page, func(x, y Run) int { return cmp.Compare(x.First, y.First) })

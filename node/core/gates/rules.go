@@ -46,8 +46,9 @@ type Run struct {
 	// Attempt is the last one, 0 = they have not run. Invariant: Count is 1 of a task that has run.
 	Attempt uint32
 	// Failures so far. Failed: the last attempt was one of them, with this exit code or signal; else it was lost.
+	// TimedOut: its timeout ended it.
 	Failures         uint32
-	Failed           bool
+	Failed, TimedOut bool
 	ExitCode, Signal int32
 	// SinceMs is since when they are held.
 	SinceMs int64
@@ -160,13 +161,17 @@ func (x *decider) judge(run Run) bool {
 // forGood says why tasks are not tried again that have failed, "" = they are.
 func (x *decider) forGood(run *Run) string {
 	code := CodeOf(run.ExitCode, run.Signal)
+	end := fmt.Sprintf("exit %d", code)
+	if run.TimedOut {
+		end += " at its timeout"
+	}
 	switch {
 	case x.Retry.Again(code):
 		return ""
 	case len(x.Retry.NotOn) > 0:
-		return fmt.Sprintf("exit %d, after which it is not tried again (retry.not_on)", code)
+		return end + ", after which it is not tried again (retry.not_on)"
 	default:
-		return fmt.Sprintf("exit %d, after which it is not tried again (retry.only_on has others)", code)
+		return end + ", after which it is not tried again (retry.only_on has others)"
 	}
 }
 

@@ -253,3 +253,15 @@ func BenchmarkDecide(b *testing.B) {
 		}
 	}
 }
+
+// TestTimeoutsAreNamed: a task that is not tried again after its timeout says so, since its exit code alone is that of
+// a signal which its user never sent.
+func TestTimeoutsAreNamed(t *testing.T) {
+	r := Rules{Job: job, Retry: jobspec.SpecRetry{MaxAttempts: 3, OnlyOn: codes(t, `["75"]`)}}
+	run := Run{First: 1, Count: 1, Attempt: 1, Failures: 1, Failed: true, TimedOut: true, Signal: 15}
+	d := r.Decide(View{Held: slices.Values([]Run{run})}, 0, 10)
+	const want = "exit 143 at its timeout, after which it is not tried again (retry.only_on has others)"
+	if len(d.End) != 1 || d.End[0].Reason != want {
+		t.Errorf("%+v, want %s", d.End, want)
+	}
+}

@@ -71,8 +71,8 @@ func unknownCommand(root *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q", name)
 }
 
-// plainValue says of a value that is no number what is wanted, not who could not read it.
-func plainValue(err error) error {
+// PlainValue says of a value that is no number what is wanted, not who could not read it.
+func PlainValue(err error) error {
 	var value *pflag.InvalidValueError
 	var number *strconv.NumError
 	if !errors.As(err, &value) || !errors.As(err, &number) {
@@ -98,7 +98,7 @@ func finish(cmd *cobra.Command) {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err
 		}
-		return Usage("%w; see %s --help", plainValue(err), c.CommandPath())
+		return Usage("%w; see %s --help", PlainValue(err), c.CommandPath())
 	})
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(c *cobra.Command, list []string) error {

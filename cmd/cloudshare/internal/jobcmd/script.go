@@ -36,6 +36,9 @@ func scriptGiven(a *cli.App, cmd *cobra.Command, args []string, s *sending) ([]s
 	if err := d.apply(read.Directives, s); err != nil {
 		return nil, err
 	}
+	if read.Near > 0 {
+		a.Note("%s:%d: counts for nothing: a directive begins its line with %s and a space", name, read.Near, script.Marker)
+	}
 	if read.Late > 0 {
 		a.Note("%s:%d: counts for nothing: directives stand before the first command", name, read.Late)
 	}
@@ -131,7 +134,7 @@ func (d *directives) read(one script.Directive) error {
 	case errors.As(err, &unknown) && d.command.Flags().Lookup(unknown.GetSpecifiedName()) != nil:
 		return fmt.Errorf("--%s stands on the command line only: directives say what the job is", unknown.GetSpecifiedName())
 	case err != nil:
-		return err
+		return cli.PlainValue(err)
 	case d.flags.NArg() > 0:
 		return fmt.Errorf("%.80q is no flag: directives hold flags of cloudshare submit alone, and the script is the command", d.flags.Arg(0))
 	}

@@ -17,6 +17,7 @@ func TestSubmitScript(t *testing.T) {
 #CLOUDSHARE --cpu 5 --only lab-1,lab-2 --network
 #CLOUDSHARE --input in.csv:data/in.csv --input-each 'each/*.csv:x.csv' --output out/*.csv
 #CLOUDSHARE --notify-failed https://hooks.example.org/x
+# CLOUDSHARE --gpu 1
 echo "$@"
 #CLOUDSHARE --gpu 1
 `})
@@ -24,8 +25,10 @@ echo "$@"
 	if code != 0 || out != "site-1.1\n" || len(b.jobs) != 1 {
 		t.Fatalf("exit %d, %q, %q", code, out, errs)
 	}
-	if !strings.Contains(errs, "jobs/run.sh:7: counts for nothing") {
-		t.Errorf("notes %q", errs)
+	for _, note := range []string{"jobs/run.sh:6: counts for nothing: a directive begins", "jobs/run.sh:8: counts for nothing"} {
+		if !strings.Contains(errs, note) {
+			t.Errorf("notes %q, want %s", errs, note)
+		}
 	}
 	job := b.jobs[0]
 	got := fmt.Sprint(job.Command, len(job.Command), job.Resources, job.Labels, job.Sites.Only, job.Network,
@@ -69,7 +72,7 @@ func TestBadScripts(t *testing.T) {
 		"--help":                          "bad.sh:2: --help stands on the command line only",
 		"-f x":                            "bad.sh:2: unknown shorthand flag",
 		"--cpu":                           "bad.sh:2: flag needs an argument: --cpu",
-		"--cpu much":                      `bad.sh:2: invalid argument "much" for "--cpu"`,
+		"--cpu much":                      `bad.sh:2: invalid argument "much" for "--cpu" flag: must be a whole number`,
 		"--cpu 1 make":                    `bad.sh:2: "make" is no flag`,
 		"--cpu 1 -- make":                 `bad.sh:2: "make" is no flag`,
 		"--on-loss maybe":                 "bad.sh:2: invalid argument",

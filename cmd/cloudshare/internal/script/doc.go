@@ -36,6 +36,8 @@ type Script struct {
 	Directives []Directive
 	// Late is the first line with a directive that counts for nothing, behind the first command; 0 = there is none.
 	Late int
+	// Near is the first line that seems meant as a directive, and is none as it is written; 0 = there is none.
+	Near int
 }
 
 // LineError says what is wrong with a line of a script.
@@ -86,6 +88,15 @@ func isDirective(line string) bool {
 	return ok && (rest == "" || strings.ContainsRune(" \t\r", rune(rest[0])))
 }
 
+// isNear reports whether a line is a directive but for spaces, or the case of the marker: flags stand behind it.
+func isNear(line string) bool {
+	rest, comment := strings.CutPrefix(strings.TrimLeft(line, " \t"), "#")
+	rest = strings.TrimLeft(rest, " \t")
+	word := Marker[1:]
+	return comment && len(rest) > len(word) && strings.EqualFold(rest[:len(word)], word) &&
+		strings.HasPrefix(strings.TrimLeft(rest[len(word):], " \t:"), "-")
+}
+
 // read reads a line of the header.
 func (s *Script) read(n int, line string) error {
 	wrong := func(reason string) error { return &LineError{n, reason} }
@@ -99,7 +110,12 @@ func (s *Script) read(n int, line string) error {
 		return wrong("names no program behind #!: begin the script with a line such as #!/bin/sh")
 	case n == 1 && strings.IndexByte(line, 0) >= 0:
 		return wrong("holds a NUL byte: this is no script")
-	case n == 1 || !isDirective(line):
+	case n == 1:
+		return nil
+	case !isDirective(line):
+		if s.Near == 0 && isNear(line) {
+			s.Near = n
+		}
 		return nil
 	case !utf8.ValidString(line):
 		return wrong("is not UTF-8")

@@ -112,3 +112,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestNearDirectivesAreTold: a comment that has flags behind the marker, but for spaces or its case, is told: whoever
+// wrote it would wonder why it counts for nothing. Other comments are nobody's matter.
+func TestNearDirectivesAreTold(t *testing.T) {
+	for line, near := range map[string]bool{
+		"#CLOUDSHARE--cpu 4": true, " #CLOUDSHARE --cpu 4": true, "# CLOUDSHARE --cpu 4": true, "#cloudshare -cpu 4": true,
+		"#CloudShare: --cpu 4": true,
+		"#CLOUDSHARE --cpu 4":  false, "##CLOUDSHARE --cpu 4": false, "# cloudshare runs this": false, "#CLOUDSHAREX --cpu 4": false,
+		"# cloudshare": false, "#": false, "": false,
+	} {
+		s, err := Parse([]byte("#!/bin/sh\n" + line + "\ntrue\n"))
+		if err != nil || (s.Near == 2) != near || s.Near == 0 == near {
+			t.Errorf("%q: %+v, %v", line, s, err)
+		}
+	}
+	if s, err := Parse([]byte("#!/bin/sh\ntrue\n# CLOUDSHARE --cpu 4\n")); err != nil || s.Near != 0 {
+		t.Errorf("behind the first command: %+v, %v", s, err)
+	}
+}

@@ -55,7 +55,9 @@ type Config struct {
 	Journal     *record.Journal
 	Replica     *replica.Replica
 	Log         coord.Log
-	Handlers    []executor.Handler
+	// Far: members are up to some hundred milliseconds apart (profile wan).
+	Far      bool
+	Handlers []executor.Handler
 	// Outputs tells what is kept of the output of ended attempts, nil = nobody keeps any.
 	Outputs func() executor.OutputStats
 	// Terms of the handlers, by their names.

@@ -3,7 +3,10 @@ package broker
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 )
@@ -22,7 +25,8 @@ func TestSubmitGate(t *testing.T) {
 		}
 		return n
 	}
-	var g submitGate
+	g := newSubmitGate(false)
+	g.early = false
 	if got := sizes(g.pass([]core.Event{sub(1), core.TickEvent{}})); !slices.Equal(got, []int{1, 0}) {
 		t.Fatalf("an open gate let %v through, want all", got)
 	}
@@ -47,7 +51,7 @@ func TestSubmitGate(t *testing.T) {
 // A broker that has just started takes nothing before the federation has taken
 // it in: its data may be an old copy.
 func TestSubmitGateAfterTheStart(t *testing.T) {
-	g := submitGate{early: true}
+	g := newSubmitGate(false)
 	if got := g.pass([]core.Event{core.SubmitEvent{}, core.TickEvent{}}); len(got) != 1 {
 		t.Fatalf("%d events passed before the federation was found, want the tick", len(got))
 	}
@@ -57,5 +61,90 @@ func TestSubmitGateAfterTheStart(t *testing.T) {
 	got := g.pass([]core.Event{core.LeaseEvent{}, core.SubmitEvent{}})
 	if _, lease := got[0].(core.LeaseEvent); len(got) != 3 || !lease {
 		t.Fatalf("with the lease pass %v, want it first and both submissions", got)
+	}
+}
+
+// published is a turn that publishes what so many clients submit.
+func published(g *submitGate, seq uint64, clients int) (result core.ResultEvent) {
+	cmds := []command.Command{{ID: command.ID{Site: "a", Incarnation: 1, Seq: seq}, Body: &command.Submit{}}}
+	g.publishes(slices.Repeat([]core.Event{submission()}, clients), cmds)
+	g.open(nil)
+	return core.ResultEvent{Cmds: cmds}
+}
+
+func submission() core.Event { return core.SubmitEvent{Reqs: make([]node.Request, 1)} }
+
+// passed submits at the gate, and returns how many events it lets through.
+func passed(g *submitGate, evs ...core.Event) int { return len(g.pass(evs)) }
+
+// While a publication is ordered, submissions wait for its result, and then a little for those whom it answers: all
+// share the next one.
+func TestSubmissionsShareThePublicationAfterTheOneOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newSubmitGate(false)
+		g.early = false
+		result := published(&g, 1, 2)
+		if n := passed(&g, submission()); n != 0 {
+			t.Fatalf("%d events passed before the publication was ordered", n)
+		}
+		<-time.After(4 * time.Millisecond)
+		if n := passed(&g, result, submission()); n != 1 {
+			t.Fatalf("%d events passed with the result, want it alone: one of two is back", n)
+		}
+		if n := passed(&g, submission()); n != 3 {
+			t.Fatalf("%d events passed when all were back, want 3", n)
+		}
+	})
+}
+
+// Whoever is answered need not come back: the others wait a quarter of the time that the answer took.
+func TestSubmissionsDoNotWaitForWhoDoesNotComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newSubmitGate(false)
+		g.early = false
+		result := published(&g, 1, 2)
+		passed(&g, submission())
+		<-time.After(4 * time.Millisecond)
+		passed(&g, result)
+		answered := time.Now()
+		<-g.alarm.C
+		if n := len(g.release(nil)); n != 1 || time.Since(answered) != time.Millisecond {
+			t.Fatalf("%d submissions passed %v after the answer, want 1 after 1 ms", n, time.Since(answered))
+		}
+		if n := passed(&g, submission()); n != 1 {
+			t.Fatal("nothing is on its way, and a submission is held")
+		}
+	})
+}
+
+// Without a result, as without a quorum, submissions are held for the time of a flight, and many jobs not at all.
+func TestSubmissionsWaitForNoResultThatDoesNotCome(t *testing.T) {
+	for far, flight := range map[bool]time.Duration{false: nearFlight, true: farFlight} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newSubmitGate(far)
+			g.early = false
+			published(&g, 1, 1)
+			began := time.Now()
+			passed(&g, submission())
+			<-g.alarm.C
+			if n := len(g.release(nil)); n != 1 || time.Since(began) != flight {
+				t.Errorf("%d submissions passed after %v, want 1 after %v", n, time.Since(began), flight)
+			}
+			published(&g, 2, 1)
+			if n := passed(&g, core.SubmitEvent{Reqs: make([]node.Request, manyJobs)}); n != 1 {
+				t.Error("many jobs are held")
+			}
+		})
+	}
+}
+
+// Jobs that are held are acknowledged once they are synced: nothing else is waited for.
+func TestHeldJobsKeepNoSubmissionWaiting(t *testing.T) {
+	g := newSubmitGate(false)
+	g.early = false
+	g.publishes([]core.Event{submission()}, nil)
+	g.open(nil)
+	if n := passed(&g, submission()); n != 1 {
+		t.Error("a submission waits for a result that nobody asked for")
 	}
 }

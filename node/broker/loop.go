@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"slices"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -19,7 +18,8 @@ func (b *Broker) loop() {
 	tick := time.NewTicker(core.TickEvery)
 	defer tick.Stop()
 	evs := make([]core.Event, 0, maxTurn)
-	gate := submitGate{early: true}
+	gate := newSubmitGate(b.cfg.Far)
+	defer gate.alarm.Stop()
 	patience := time.NewTimer(startPatience)
 	defer patience.Stop()
 	for {
@@ -37,6 +37,8 @@ func (b *Broker) loop() {
 			continue
 		case <-b.committer.synced:
 			evs = gate.open(evs)
+		case <-gate.alarm.C:
+			evs = gate.release(evs)
 		case <-patience.C:
 			evs = gate.openAtStart(evs)
 		case <-b.cfg.Replica.Woken():
@@ -47,73 +49,11 @@ func (b *Broker) loop() {
 			return
 		}
 		if evs = gate.pass(b.more(evs)); len(evs) > 0 {
-			gate.syncing = b.stepGroup(evs) || gate.syncing
+			if fx := b.stepGroup(evs); fx.Publishes {
+				gate.publishes(evs, fx.Propose)
+			}
 		}
 	}
-}
-
-// submitGate holds submissions back while a publication is being synced: all
-// that come meanwhile share the next one. A publication costs a sync, a command
-// and an answer of the order, whatever the number of its jobs; without the gate
-// each turn of a busy loop would make its own.
-//
-// It also holds them back after the broker's start, until the federation has
-// taken it in: the data may turn out to be an old copy, with numbers and keys
-// that were given out before. A site that finds no quorum goes on alone after
-// startPatience.
-type submitGate struct {
-	early   bool // nobody has taken this broker in since its start
-	syncing bool
-	held    []core.Event
-}
-
-// startPatience is longer than it takes to elect a leader and to register.
-const startPatience = 5 * time.Second
-
-// pass keeps the submissions of evs back while the gate is closed. A lease is
-// the sign that the federation has taken this broker in.
-func (g *submitGate) pass(evs []core.Event) []core.Event {
-	if g.early && slices.ContainsFunc(evs, func(ev core.Event) bool {
-		_,
-			lease := ev.(core.LeaseEvent)
-		return lease
-	}) {
-		evs = g.openAtStart(evs)
-	}
-	if !g.early && !g.syncing {
-		return evs
-	}
-	return slices.DeleteFunc(evs, func(ev core.Event) bool {
-		_, submit := ev.(core.SubmitEvent)
-		if submit {
-			g.held = append(g.held, ev)
-		}
-		return submit
-	})
-}
-
-// open ends the wait for a sync.
-func (g *submitGate) open(evs []core.Event) []core.Event {
-	g.syncing = false
-	return g.release(evs)
-}
-
-// openAtStart ends the wait for the federation.
-func (g *submitGate) openAtStart(evs []core.Event) []core.Event {
-	g.early = false
-	return g.release(evs)
-}
-
-// release lets the held submissions go, in their order, if nothing closes the
-// gate. They stand after what has come so far and before what comes later.
-func (g *submitGate) release(evs []core.Event) []core.Event {
-	if g.early || g.syncing {
-		return evs
-	}
-	evs = append(evs, g.held...)
-	clear(g.held)
-	g.held = g.held[:0]
-	return evs
 }
 
 // more takes the events that are there already.
@@ -131,8 +71,8 @@ func (b *Broker) more(evs []core.Event) []core.Event {
 
 // stepGroup steps through one group of events. What needs no record goes out at
 // once: outcomes and fences must not wait for a disk. The rest waits for the
-// sync in its order. It reports whether a publication is among it.
-func (b *Broker) stepGroup(evs []core.Event) (publishes bool) {
+// sync in its order, and is returned.
+func (b *Broker) stepGroup(evs []core.Event) *core.Effects {
 	fx := &core.Effects{}
 	b.core.SetClock(readClock())
 	b.cfg.Replica.View(func(s *fsm.State) {
@@ -145,7 +85,7 @@ func (b *Broker) stepGroup(evs []core.Event) (publishes bool) {
 	if fx.Recorded() {
 		b.committer.commit(fx)
 	}
-	return fx.Publishes
+	return fx
 }
 
 // performNow carries out what depends on no record of this turn.

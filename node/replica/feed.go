@@ -29,13 +29,15 @@ type Feed struct {
 	// home numbers the newest home event; those of this feed are above first.
 	first, home uint64
 	declines    declines
-	// changed is closed and replaced by every event.
-	changed chan struct{}
+	// changed is closed and replaced by every event. rarer is, too, but by submissions only once maxLook have come
+	// since: many wait for what happens to tasks, and would be woken by each entry of jobs that wait.
+	changed, rarer chan struct{}
+	submitted      int // since rarer was closed
 }
 
 // newFeed numbers home events after first.
 func newFeed(first uint64) *Feed {
-	return &Feed{first: first, home: first, changed: make(chan struct{})}
+	return &Feed{first: first, home: first, changed: make(chan struct{}), rarer: make(chan struct{})}
 }
 
 // add takes the events of one entry.
@@ -45,8 +47,12 @@ func (f *Feed) add(events []fsm.Event) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	submissions := 0
 	for i := range events {
 		e := &events[i]
+		if e.Kind == fsm.EventJobSubmitted {
+			submissions++
+		}
 		id := node.EventID{Entry: e.Index, N: 1}
 		if e.Index == f.last.Entry && f.last.N != math.MaxUint32 {
 			id.N = f.last.N + 1
@@ -55,7 +61,7 @@ func (f *Feed) add(events []fsm.Event) {
 		f.declines.handleEvent(e)
 	}
 	f.moved = events[len(events)-1].Index
-	f.signal()
+	f.signalOf(len(events), submissions)
 }
 
 // touch wakes those who wait for a change: an entry did something that has no event.
@@ -78,7 +84,7 @@ func (f *Feed) AddHome(events []node.Event) {
 		f.push(e)
 		f.declines.handleEvent(&e.Event)
 	}
-	f.signal()
+	f.signalOf(len(events), 0)
 }
 
 // reset starts over after a snapshot replaced the state: what lies between is
@@ -90,12 +96,35 @@ func (f *Feed) reset(index uint64) {
 	f.last = node.AfterEntry(index)
 	f.floor, f.moved = f.last, index
 	f.signal()
+	f.signalRarer()
 }
 
 // signal wakes all readers. REQUIRES: f.mu held.
 func (f *Feed) signal() {
 	close(f.changed)
 	f.changed = make(chan struct{})
+}
+
+// signalRarer wakes those who wait for other events than submissions. REQUIRES: f.mu held.
+func (f *Feed) signalRarer() {
+	close(f.rarer)
+	f.rarer, f.submitted = make(chan struct{}), 0
+}
+
+// signalOf wakes the readers of events. REQUIRES: f.mu held.
+func (f *Feed) signalOf(events, submissions int) {
+	f.signal()
+	if f.submitted += submissions; events > submissions || f.submitted >= maxLook {
+		f.signalRarer()
+	}
+}
+
+// changedFor returns what is closed when events come that a filter may select. REQUIRES: f.mu held.
+func (f *Feed) changedFor(filter *node.EventFilter) <-chan struct{} {
+	if len(filter.Kinds) > 0 && !filter.Kinds[fsm.EventJobSubmitted] {
+		return f.rarer
+	}
+	return f.changed
 }
 
 // push appends one event, over the oldest if the ring is full. REQUIRES: f.mu

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"sync"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -29,13 +30,18 @@ const (
 )
 
 // ahead verifies the bundles of entries that are on their way, one entry after the other. The zero value is ready for
-// use; its goroutine ends when nothing waits.
+// use; its goroutine ends when nothing has come for a while.
 type ahead struct {
 	mu      sync.Mutex
 	entries [][]byte
 	bytes   int // of entries
 	running bool
+	kick    chan struct{} // signalled (capacity 1) when entries come while it runs
 }
+
+// lingers is how long the goroutine waits for more. Verifying needs a large stack, which a new one would have to grow
+// with each entry.
+const lingers = 50 * time.Millisecond
 
 // Prepare implements coord.Preparing.
 func (r *Replica) Prepare(entry []byte) {
@@ -47,17 +53,32 @@ func (r *Replica) Prepare(entry []byte) {
 	}
 	a.entries = append(a.entries, entry)
 	a.bytes += len(entry)
-	if !a.running {
-		a.running = true
-		go r.proveAhead()
+	if a.running {
+		coord.Signal(a.kick)
+		return
 	}
+	a.running, a.kick = true, make(chan struct{}, 1)
+	go r.proveAhead(a.kick)
 }
 
-// proveAhead verifies what waits.
-func (r *Replica) proveAhead() {
-	for entry, more := r.ahead.next(); more; entry, more = r.ahead.next() {
-		if bundles, err := command.Bundles(entry); err == nil {
-			r.prove(bundles)
+// proveAhead verifies what waits, until nothing has come from one tick to the next.
+func (r *Replica) proveAhead(kick <-chan struct{}) {
+	tick := time.NewTicker(lingers)
+	defer tick.Stop()
+	for idle := false; ; {
+		for entry, more := r.ahead.next(); more; entry, more = r.ahead.next() {
+			idle = false
+			if bundles, err := command.Bundles(entry); err == nil {
+				r.prove(bundles)
+			}
+		}
+		select {
+		case <-kick:
+		case <-tick.C:
+			if idle && r.ahead.end() {
+				return
+			}
+			idle = true
 		}
 	}
 }
@@ -67,14 +88,23 @@ func (a *ahead) next() (entry []byte, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.entries) == 0 {
-		a.entries, a.running = nil, false
 		return nil, false
 	}
 	entry = a.entries[0]
 	a.entries[0] = nil // what was taken is not kept
-	a.entries = a.entries[1:]
+	if a.entries = a.entries[1:]; len(a.entries) == 0 {
+		a.entries = nil
+	}
 	a.bytes -= len(entry)
 	return entry, true
+}
+
+// end has the next entry begin a goroutine of its own, if nothing waits.
+func (a *ahead) end() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running = len(a.entries) > 0
+	return !a.running
 }
 
 // prove verifies bundles by the keys that their sites have now, as far as that is not known already. What is not

@@ -102,7 +102,7 @@ func (s *Subscription) replayed(ctx context.Context) error {
 }
 
 // Look copies the events that the filter selects, labels aside, and moves the place. The
-// channel is closed when more events come; it is nil if the feed already holds more.
+// channel is closed when more events come that it may select; it is nil if the feed already holds more.
 func (s *Subscription) Look() ([]node.Event, <-chan struct{}, error) {
 	f := s.replica.feed
 	applied := s.replica.Index()
@@ -138,7 +138,7 @@ func (s *Subscription) Look() ([]node.Event, <-chan struct{}, error) {
 	if i < len(f.ring) {
 		return out, nil, nil
 	}
-	return out, f.changed, nil
+	return out, f.changedFor(&s.filter), nil
 }
 
 // labelled keeps the events whose jobs have the filter's labels.

@@ -58,7 +58,7 @@ func (w *incoming) put(ctx context.Context, r io.Reader) (b files.Blob, err erro
 	}
 	buf := buffers.Get().(*[copyBytes]byte) // it has nothing else
 	defer buffers.Put(buf)
-	defer w.close()
+	defer func() { _ = w.close() }() // secure has told of it, or nobody wants it
 	there := false
 	if err = w.copy(ctx, r, buf[:min(copyBytes, max(w.limit+1, 1))]); err == nil {
 		b.Size = w.size
@@ -158,7 +158,6 @@ func (w *incoming) close() (err error) {
 
 // undo removes what was written.
 func (w *incoming) undo() {
-	_ = w.close() // nobody wants it
 	if w.name != "" {
 		_ = w.s.disk.remove(w.name) // the next Open does it otherwise
 	}

@@ -109,7 +109,7 @@ func TestFarVotersHaveNoTurns(t *testing.T) {
 	c.away[far].Store(int64(60 * time.Millisecond))
 	for range 3 {
 		var near []voterDisk
-		// Until this voter has measured all are alike, and on a busy machine a near one may measure as far for a moment.
+		// Until this voter has measured all are alike; on a busy machine a near one may measure as far for a moment.
 		await(t, "the near voter alone to have its turn", func() bool {
 			now := time.Now()
 			near = led.leadership.nearEnough(led.leadership.otherVoters(led.raft.CommitIndex(), now), now)

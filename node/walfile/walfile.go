@@ -220,6 +220,33 @@ func (w *File) Reset() error {
 	return w.write(0)
 }
 
+// Wipe is Reset, behind which nothing of the records can be read in the file.
+func (w *File) Wipe() error {
+	end := w.end
+	err := w.Reset()
+	if err != nil {
+		return err
+	}
+	direct := w.blocks != nil
+	if direct {
+		err = w.setDirect(false)
+	}
+	zeros := make([]byte, min(end-w.end, 1<<20))
+	for at := w.end; at < end && err == nil; at += int64(len(zeros)) {
+		_, err = w.f.WriteAt(zeros[:min(int64(len(zeros)), end-at)], at)
+	}
+	if err == nil {
+		err = w.sync()
+	}
+	if err == nil && direct {
+		err = w.setDirect(true)
+	}
+	if err != nil {
+		w.broken = fmt.Errorf("wipe %s: %w", w.path, err)
+	}
+	return w.broken
+}
+
 // write writes buf at an offset and makes it durable.
 func (w *File) write(at int64) error {
 	if w.broken != nil {

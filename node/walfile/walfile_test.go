@@ -337,3 +337,36 @@ func TestOpenAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestWipe: nothing of a record is left in the file, past the cache and through it, and it goes on as behind a Reset.
+func TestWipe(t *testing.T) {
+	for _, cached := range []bool{false, true} {
+		w, path := opened(t)
+		if cached && w.blocks != nil {
+			w.blocks = nil
+			if err := w.setDirect(false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			for range 3 {
+				if err := w.Append(bytes.Repeat([]byte("secret"), 300)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Wipe(); err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile(path)
+			if err != nil || bytes.Contains(b, []byte("secret")) {
+				t.Fatalf("a record can be read: %v", err)
+			}
+		}
+		if err := errors.Join(w.Append([]byte("next")), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, records, err := OpenAlone(path, minSize); err != nil || len(records) != 1 || string(records[0]) != "next" {
+			t.Errorf("read %q: %v", records, err)
+		}
+	}
+}

@@ -64,11 +64,11 @@ func TestFilesGoWithTheirJobs(t *testing.T) {
 					return fmt.Errorf("%s is there", name)
 				}
 			}
+			if elsewhere := holding(t, at, append([][]byte{s.big}, s.small...)); len(elsewhere) > 0 {
+				return fmt.Errorf("bytes of it are left in %q", elsewhere)
+			}
 			return nil
 		})
-		if elsewhere := holding(t, at, append([][]byte{s.big}, s.small...)); len(elsewhere) > 0 {
-			t.Errorf("bytes of the job are left at %s, in %q", at.Name, elsewhere)
-		}
 	}
 	if _, err := home.ResultFiles(within(t), id); err == nil || !strings.Contains(err.Error(), "results-gone") {
 		t.Errorf("its files are asked for: %v", err)

@@ -159,8 +159,8 @@ func (s *Store) withRoom(n int64, do func() error) error {
 	return err
 }
 
-// Collect removes blobs whose time is over, maxCollected at most, and reports whether there are more. It removes
-// nothing before Repin.
+// Collect removes blobs whose time is over, maxCollected at most, and reports whether there are more; behind the last
+// the log is wiped of what went. It removes nothing before Repin.
 func (s *Store) Collect() (removed int, more bool, err error) {
 	now := s.now()
 	s.mu.Lock()
@@ -177,7 +177,11 @@ func (s *Store) Collect() (removed int, more bool, err error) {
 		}
 	}
 	s.mu.Unlock()
-	return len(victims), more, s.discard(victims)
+	err = s.discard(victims)
+	if !more {
+		s.log.wipe(now)
+	}
+	return len(victims), more, err
 }
 
 // Abandon removes partial blobs that nobody pins or fills: who filled them does not want them any more. Whole ones stay

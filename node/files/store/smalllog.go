@@ -20,6 +20,8 @@ const (
 	// logMost is the size up to which a blob stands in it. A larger one takes as long to be written twice as to be
 	// synced by itself.
 	logMost = 32 << 10
+	// wipeEvery is how far apart the log is emptied because of blobs that went.
+	wipeEvery = 10 * time.Second
 	// groupBytes is about how much one sync of it makes durable, of those that wait.
 	groupBytes = 1 << 20
 )
@@ -43,6 +45,8 @@ type smallLog struct {
 	// keys are the blobs in the file. removed are those of them whose files have gone since; the next group says so.
 	keys    map[key]struct{}
 	removed []key
+	gone    bool      // some went
+	wiped   time.Time // when the file was emptied last because of some that went
 }
 
 // logState says whether the log takes blobs in.
@@ -172,7 +176,17 @@ func (l *smallLog) forget(k key) {
 	defer l.mu.Unlock()
 	if _, ok := l.keys[k]; ok {
 		delete(l.keys, k)
-		l.removed = append(l.removed, k)
+		l.removed, l.gone = append(l.removed, k), true
+	}
+}
+
+// wipe empties the file soon if it has blobs that went, so that nobody can read them there.
+func (l *smallLog) wipe(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state == logOpen && l.gone && now.Sub(l.wiped) >= wipeEvery {
+		l.state, l.wiped = logFull, now
+		l.emptyIfDue()
 	}
 }
 
@@ -198,10 +212,10 @@ func (l *smallLog) empty() {
 		l.state = logFailed
 		return
 	}
-	l.state, l.keys, l.removed = logOpen, map[key]struct{}{}, nil
+	l.state, l.keys, l.removed, l.gone = logOpen, map[key]struct{}{}, nil, false
 }
 
-// reset has the file be empty. REQUIRES: the files of its blobs are synced.
+// reset has the file be empty, without a byte of what it had. REQUIRES: the files of its blobs are synced.
 func (l *smallLog) reset() error {
 	if l.file == nil || l.file.Empty() {
 		return nil
@@ -209,7 +223,7 @@ func (l *smallLog) reset() error {
 	if err := l.disk.at(pointReset); err != nil {
 		return err
 	}
-	return l.file.Reset()
+	return l.file.Wipe()
 }
 
 // open returns the blobs that are in the file: of each the last that was said.

@@ -31,6 +31,7 @@ func (r *rig) lost() (n int) {
 // TestSmallBlobsSurviveACrash: they are not synced, and there all the same; those that went stay away.
 func TestSmallBlobsSurviveACrash(t *testing.T) {
 	r := testRig(t)
+	r.log.wiped = r.clock // so that Collect leaves what it has
 	synced := 0
 	r.fault = func(p point) error {
 		if p == pointSync {
@@ -66,6 +67,37 @@ func TestSmallBlobsSurviveACrash(t *testing.T) {
 		t.Error("the log was not emptied")
 	}
 	r.wantWhole("behind the crash")
+}
+
+// TestRemovedBlobsAreWiped: behind a look of Collect no byte of what went is in the log, and what stays is durable.
+func TestRemovedBlobsAreWiped(t *testing.T) {
+	r := testRig(t)
+	r.put(own, "stays")
+	r.put(out, "a secret")
+	r.Pin("attempt", ref(out, "a secret"))
+	r.Unpin("attempt")
+	inLog := func() bool {
+		b, err := os.ReadFile(filepath.Join(r.dir, logFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(b), "a secret")
+	}
+	if !inLog() {
+		t.Fatal("it was not in the log")
+	}
+	if _, _, err := r.Collect(); err != nil {
+		t.Fatal(err)
+	}
+	r.log.await()
+	if inLog() || r.lost() != 0 {
+		t.Error("the log has some yet")
+	}
+	r.put(own, "later")
+	r.lost()
+	r.reopen()
+	r.want(own, "stays")
+	r.want(own, "later")
 }
 
 // TestRestoredBlobsAreAsOld: what comes back from the log is used no later than it was.

@@ -124,10 +124,16 @@ func (f *files) write(lines []byte) error {
 	return nil
 }
 
-// rotate begins the next file, and removes the oldest one if there are too many.
+// rotate begins the next file, and removes the oldest one if there are too many. If the next one cannot be opened, this
+// one stays open: what still fits into it is written there.
 func (f *files) rotate() error {
-	err := errors.Join(f.sync(), f.close()) // it is closed already if the next one could not be begun before
-	if err = errors.Join(err, f.open(f.num+1)); err != nil {
+	err, full := f.sync(), f.out
+	if bad := f.open(f.num + 1); bad != nil {
+		err = errors.Join(err, bad)
+	} else {
+		err = errors.Join(err, full.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("begin the next file of the audit record: %w", err)
 	}
 	nums, err := numbers(f.dir)

@@ -1,9 +1,11 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -84,6 +86,39 @@ func TestTheNextFileIsBegunLater(t *testing.T) {
 		t.Error(err)
 	}
 	if got := read(t, open(t, Options{Dir: dir}), Query{Limit: 10}); got != "carol alice" {
+		t.Errorf("read %s", got)
+	}
+}
+
+// A file that could not be begun costs no entry that fits into the one before: that was closed, and what came next was
+// written to it and lost.
+func TestTheFileBeforeStaysOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	f := openPlain(t, Options{Dir: dir, FileBytes: int64(3 * len(line("alice")))})
+	if err := f.append(line("alice")); err != nil {
+		t.Fatal(err)
+	}
+	away := dir + ".away"
+	if err := os.Rename(dir, away); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.append(bytes.Repeat(line("frank"), 3)); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.append(line("bob")), f.sync()); err != nil {
+		t.Error(err)
+	}
+	if err := os.Rename(away, dir); err != nil {
+		t.Fatal(err)
+	}
+	full := f.out
+	if err := f.append(slices.Concat(line("carol"), line("dave"))); err != nil {
+		t.Error(err)
+	}
+	if err := full.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the file before was left open: %v", err)
+	}
+	if got := read(t, open(t, Options{Dir: dir}), Query{Limit: 10}); got != "dave carol bob alice" {
 		t.Errorf("read %s", got)
 	}
 }

@@ -3,6 +3,7 @@ package sight
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -17,7 +18,7 @@ const maxCancelled = 10_000
 // did what has it for longer, for the operator. All methods may be called from any goroutine.
 type cancelled struct {
 	mu    sync.Mutex
-	by    map[uint64]string // by job; guarded by mu. Invariant: each key is in order
+	by    map[uint64]string // by job; guarded by mu. Invariant: its keys are those in order
 	order []uint64          // oldest first; guarded by mu
 }
 
@@ -40,7 +41,13 @@ func (c *cancelled) note(num uint64, by string) (undo func()) {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.by, num)
+		for i := len(c.order) - 1; i >= 0; i-- { // it is among the newest
+			if c.order[i] == num {
+				c.order = slices.Delete(c.order, i, i+1)
+				delete(c.by, num)
+				return
+			}
+		}
 	}
 }
 
@@ -64,14 +71,24 @@ func nameOf(a node.Asker) string {
 	return a.User
 }
 
-// noteCancel notes that who asks has a whole job cancelled. settle is told what became of it.
+// noteCancel notes that who asks has a whole job of this site cancelled. settle is told what became of it.
 func (j *Rule) noteCancel(ctx context.Context, id command.JobID) (settle func(error)) {
+	if id.Site != j.broker.Site() {
+		return func(error) {}
+	}
 	undo := j.cancelled.note(id.Num, nameOf(node.AskerOf(ctx)))
 	return func(err error) {
-		if err != nil && !errors.Is(err, node.ErrNoQuorum) { // else it is carried out all the same
+		if refused(err) {
 			undo()
 		}
 	}
+}
+
+// refused reports whether a cancellation was refused. Whatever else ends the wait for it (there is no quorum, who asks
+// hangs up, the token ends), it is carried out all the same.
+func refused(err error) bool {
+	return slices.ContainsFunc([]error{node.ErrEnded, node.ErrNotFound, node.ErrNotReady, node.ErrFull},
+		func(why error) bool { return errors.Is(err, why) })
 }
 
 // CancelledBy returns who had a job of this site cancelled that was, "" if that is not known. It does not look at who

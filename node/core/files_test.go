@@ -407,10 +407,10 @@ func TestFailureStaysOne(t *testing.T) {
 	}
 }
 
-// TestWhatStaysBehindIsTold: which of its files could not travel stands behind whatever the attempt's end says, and
+// TestWhatStaysBehindIsTold: how many of its files could not travel stands behind whatever the attempt's end says, and
 // changes nothing of that.
 func TestWhatStaysBehindIsTold(t *testing.T) {
-	const note = `its outputs name "l", which stays behind: it is a symbolic link`
+	const note = "1 output cannot travel: a symbolic link"
 	for exit, outcome := range []command.Outcome{command.Succeeded, command.Failed} {
 		r, _, b, id := stagingRig(t, bothJob)
 		b.here(id)

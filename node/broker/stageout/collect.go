@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -39,7 +41,7 @@ type Outcome struct {
 	Output command.Output // zero: nothing is kept
 	Failed string         // the task has not left what it had to
 	Lost   string         // this site cannot read or keep what it left; nothing is kept then
-	Note   string         // what its outputs name and could not travel; the rest is kept
+	Note   string         // how many outputs could not travel, and of what kinds; the rest is kept
 	// Ended: there was no room for it, and nobody wants it any more.
 	Ended bool
 }
@@ -140,7 +142,8 @@ func (k *Keeper) tryCollect(ctx context.Context, c executor.Collector, o Order) 
 	return out, err
 }
 
-// faultOf says that the task has not left what it had to, "" = that is not what the error says.
+// faultOf says that the task has not left what it had to, "" = that is not what the error says. All sites read it, so
+// what cannot travel is not named.
 func faultOf(err error) string {
 	var missing *executor.MissingOutputError
 	var bound *executor.OutputBoundError
@@ -149,8 +152,11 @@ func faultOf(err error) string {
 		return missing.Error()
 	case errors.As(err, &bound):
 		return bound.Error()
-	case errors.Is(err, files.ErrPath), errors.Is(err, files.ErrTooMany), errors.Is(err, files.ErrOverlap):
-		return "its outputs cannot travel: " + err.Error()
+	}
+	for _, kind := range []error{files.ErrPath, files.ErrTooMany, files.ErrOverlap} {
+		if errors.Is(err, kind) {
+			return "its outputs cannot travel: " + kind.Error()
+		}
 	}
 	return ""
 }
@@ -174,17 +180,16 @@ func (k *Keeper) keepResult(ref command.AttemptRef, o command.Output) error {
 
 // taking puts the files of one attempt into a place, and their manifest.
 type taking struct {
-	ctx   context.Context //nolint:containedctx // of one call of Collect, whose sink has none
-	store *store.Store
-	at    store.Place
-	by    string
-	room  func(ctx context.Context, bytes int64) error // nil: whatever there is
-	w     *files.ManifestWriter
-	files int         // in it
-	put   []store.Ref // all that was
-	// skipped is how many names could not travel, firstSkipped says of which and why.
-	skipped      int
-	firstSkipped string
+	ctx     context.Context //nolint:containedctx // of one call of Collect, whose sink has none
+	store   *store.Store
+	at      store.Place
+	by      string
+	room    func(ctx context.Context, bytes int64) error // nil: whatever there is
+	w       *files.ManifestWriter
+	files   int         // in it
+	put     []store.Ref // all that was
+	skipped int         // how many outputs could not travel
+	kinds   []string    // of those, each once
 }
 
 var _ executor.OutputSink = (*taking)(nil)
@@ -202,8 +207,7 @@ func (t *taking) take(c executor.Collector, id executor.ID, want executor.Output
 		_ = r.CloseWithError(failed) // who writes must not wait
 		manifest <- put{b, failed}
 	}()
-	t.w, t.files, t.skipped = files.NewManifestWriter(w), 0, 0
-	t.firstSkipped = ""
+	t.w, t.files, t.skipped, t.kinds = files.NewManifestWriter(w), 0, 0, nil
 	if err = c.Collect(t.ctx, id, want, t); err == nil {
 		err = t.w.Close()
 	}
@@ -255,23 +259,24 @@ func (t *taking) File(f executor.OutputFile, r io.Reader) error {
 	return t.w.Add(e)
 }
 
-// Skipped implements executor.OutputSink.
-func (t *taking) Skipped(name, why string) {
-	if t.skipped++; t.skipped == 1 {
-		t.firstSkipped = fmt.Sprintf("its outputs name %.100q, which stays behind: it is %s", name, why)
+// Skipped implements executor.OutputSink. The name is forgotten: the note goes to all sites, and names of files are
+// for the owner's and this one alone. why is a kind, and names none.
+func (t *taking) Skipped(_, why string) {
+	if t.skipped++; !slices.Contains(t.kinds, why) {
+		t.kinds = append(t.kinds, why)
 	}
 }
 
-// note says what could not travel, "" = nothing.
+// note says how many outputs could not travel, and of what kinds they are, "" = none.
 func (t *taking) note() string {
-	switch others := t.skipped - 1; {
-	case others <= 0:
-		return t.firstSkipped
-	case others == 1:
-		return t.firstSkipped + "; so does another one"
-	case t.skipped == executor.MaxSkipped:
-		return fmt.Sprintf("%s; so do %d others, or more", t.firstSkipped, others)
-	default:
-		return fmt.Sprintf("%s; so do %d others", t.firstSkipped, others)
+	many := "outputs"
+	switch t.skipped {
+	case 0:
+		return ""
+	case 1:
+		many = "output"
+	case executor.MaxSkipped:
+		many = "outputs or more"
 	}
+	return fmt.Sprintf("%d %s cannot travel: %s", t.skipped, many, strings.Join(t.kinds, ", "))
 }

@@ -367,19 +367,30 @@ func TestWhoseFaultItIs(t *testing.T) {
 	}
 }
 
-// TestWhatStaysBehindIsNamed: what a task's outputs name and cannot travel is told, the first by name and how many
-// others, and what can is kept all the same.
-func TestWhatStaysBehindIsNamed(t *testing.T) {
-	const first = `its outputs name "fifo", which stays behind: it is a pipe`
+// TestWhatStaysBehindIsCounted: how many outputs cannot travel is told, and of what kinds, and what can is kept all the
+// same. Every site reads that: the first one was named.
+func TestWhatStaysBehindIsCounted(t *testing.T) {
+	const both = "a pipe, a name that is not UTF-8"
 	for skipped, want := range map[int]string{
-		0: "", 1: first, 2: first + "; so does another one", 3: first + "; so do 2 others",
-		executor.MaxSkipped: first + "; so do 99 others, or more",
+		0: "", 1: "1 output cannot travel: a pipe", 2: "2 outputs cannot travel: " + both,
+		3: "3 outputs cannot travel: " + both, executor.MaxSkipped: "100 outputs or more cannot travel: " + both,
 	} {
 		r := newRig(t)
 		l := results()
 		l.skipped = skipped
 		if out := r.collect(l, ended("a.7", 0)); out.Note != want || out.Failed+out.Lost != "" || out.Output.IsZero() {
 			t.Errorf("%d that cannot travel: %+v", skipped, out)
+		}
+	}
+}
+
+// TestWhatCannotTravelIsNotNamed: a failure for paths that no manifest can have says so to every site, and says none.
+func TestWhatCannotTravelIsNotNamed(t *testing.T) {
+	for _, paths := range [][2]string{{"secret", "secret/b"}, {"a", "secret\nb"}} {
+		r := newRig(t)
+		out := r.collect(&left{files: []leftFile{{paths[0], nil}, {paths[1], nil}}}, ended("a.7", 0))
+		if !strings.Contains(out.Failed, "cannot travel") || strings.Contains(out.Failed, "secret") {
+			t.Errorf("%q: %+v", paths, out)
 		}
 	}
 }

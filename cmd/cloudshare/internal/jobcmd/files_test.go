@@ -327,7 +327,7 @@ func TestFetchCommand(t *testing.T) {
 func TestFetchTellsWhatStaysBehind(t *testing.T) {
 	b, addr := newFileBroker(t)
 	inFolder(t, nil)
-	b.behind = `its outputs name "l", which stays behind: it is a symbolic link`
+	b.behind = "1 output cannot travel: a symbolic link"
 	code, _, errs := runCLI(t, "", "fetch", "--addr", addr, "site-1.1")
 	if code != cli.ExitNotFound || !strings.Contains(errs, "site-1.1/0: "+b.behind+"\n") {
 		t.Errorf("no file at all: exit %d: %s", code, errs)

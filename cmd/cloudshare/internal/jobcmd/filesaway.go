@@ -54,7 +54,7 @@ func tellAway(a *cli.App, id string, away []wire.Task) {
 	}
 }
 
-// tellBehind says what stayed behind of the files of tasks that succeeded: their reason says that. What the broker does
+// tellBehind says how many files of tasks that succeeded stayed behind: their reason says that. What the broker does
 // not answer is not known.
 func tellBehind(ctx context.Context, a *cli.App, c *client.Client, id string, task *uint32) {
 	q := client.TaskQuery{States: []string{"succeeded"}, Limit: awayLook}

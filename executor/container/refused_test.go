@@ -15,24 +15,15 @@ import (
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 )
 
-// refusing is a handler whose engine starts no container as long as it is given words to refuse it with.
-func refusing(t *testing.T) (h *Handler, words *atomic.Value) {
+// serving returns a client of an engine that is what serve answers.
+func serving(t *testing.T, serve http.HandlerFunc) *engine.Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	words = new(atomic.Value)
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		said, _ := words.Load().(string)
-		if said == "" || !strings.HasSuffix(r.URL.Path, "/start") {
-			_, _ = w.Write([]byte("{}"))
-			return
-		}
-		w.WriteHeader(http.StatusInternalServerError)
-		_ = json.NewEncoder(w).Encode(map[string]string{"message": said})
-	})}
+	s := &http.Server{Handler: serve}
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Close() })
 	e, err := engine.New("unix://" + path)
@@ -40,6 +31,22 @@ func refusing(t *testing.T) (h *Handler, words *atomic.Value) {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
+	return e
+}
+
+// refusing is a handler whose engine starts no container as long as it is given words to refuse it with.
+func refusing(t *testing.T) (h *Handler, words *atomic.Value) {
+	t.Helper()
+	words = new(atomic.Value)
+	e := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		said, _ := words.Load().(string)
+		if said == "" || !strings.HasSuffix(r.URL.Path, "/start") {
+			_, _ = w.Write([]byte("{}"))
+			return
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		_ = json.NewEncoder(w).Encode(map[string]string{"message": said})
+	})
 	cfg := Config{Cores: 1, Keeping: attempts.Keeping{Site: "site-2"}, IO: attempts.Bandwidth{WriteBytes: 4}}
 	h = &Handler{cfg: cfg, engine: e, calls: t.Context(), presence: newPresence(reach{devices: []string{"/dev/a"}})}
 	h.template = template{cfg: &h.cfg, home: "x"}

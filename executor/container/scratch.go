@@ -1,6 +1,7 @@
 package container
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -37,6 +38,18 @@ func (h *Handler) boundOrder(o *box.Order) error {
 	}
 	o.Scratch = free.Bound(h.cfg.Scratch).Bytes
 	return nil
+}
+
+// checkScratch refuses another site's task that would be over its scratch by the files that it gets.
+func (h *Handler) checkScratch(t executor.Task) error {
+	if t.Owner == h.cfg.Site || h.cfg.Scratch < 0 || len(t.Files) == 0 {
+		return nil
+	}
+	copied, err := copiedFiles(t.Files)
+	if err != nil {
+		return err
+	}
+	return diskuse.Fits(h.cfg.Dir, h.cfg.Scratch, copied)
 }
 
 // memShare returns the limit of memory, in MiB, of a task that asks for none; 0 = it asks, or the engine limits none.
@@ -89,19 +102,38 @@ func (h *Handler) boundOf(w *work) diskuse.Use {
 	return w.most
 }
 
-// holdScratch has an attempt killed that has too much on the disk: its first process says that it failed by that.
+// holdScratch has an attempt killed that has too much on the disk: its first process says that it failed by that. Two
+// looks must find it so, since one counts a file twice that is renamed meanwhile.
 func (h *Handler) holdScratch(w *work, most diskuse.Use) {
-	walk := &diskuse.Walk{Most: most, Where: "its folders and its image's files", Pass: h.passOpen}
-	if err := h.countAll(w, walk); !errors.Is(err, diskuse.ErrOver) {
+	why := h.findOver(w, most)
+	if why != "" {
+		why = h.findOver(w, most)
+	}
+	if why == "" {
 		return
 	}
-	if _, err := box.GoneOver(w.dir, walk.Why); err != nil {
+	if _, err := box.GoneOver(w.dir, why); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("attempt is over its scratch and was not told, will be tried again")
 	}
 }
 
-// countAll counts whatever an attempt can write to.
-func (h *Handler) countAll(w *work, walk *diskuse.Walk) error {
+// findOver looks at whatever an attempt can write to, and returns what it has too much of, "" = of nothing.
+func (h *Handler) findOver(w *work, most diskuse.Use) (why string) {
+	walk := &diskuse.Walk{Most: most, Where: "its folders and its image's files", Pass: h.passOpen}
+	err := countFolder(w, walk)
+	if err == nil {
+		ctx, cancel := h.patience()
+		defer cancel()
+		err = h.countLayer(ctx, w, walk, anyDisk)
+	}
+	if !errors.Is(err, diskuse.ErrOver) {
+		return ""
+	}
+	return walk.Why
+}
+
+// countFolder counts what an attempt can write to in its folder.
+func countFolder(w *work, walk *diskuse.Walk) error {
 	for _, folder := range []string{box.WorkOf(w.dir), filepath.Join(w.dir, box.Inputs)} {
 		if err := walk.Folder(folder); err != nil {
 			return err
@@ -112,7 +144,7 @@ func (h *Handler) countAll(w *work, walk *diskuse.Walk) error {
 			return err
 		}
 	}
-	return h.countLayer(w, walk)
+	return nil
 }
 
 // written returns how many bytes count of a file of an attempt's folder: of output, which is bounded by its length,
@@ -138,27 +170,33 @@ func (h *Handler) passOpen() error {
 	return nil
 }
 
-// countLayer counts what an attempt has changed of its image's files: in the engine's folder, where this broker may
-// read it, else by the engine's word. An engine that does not answer is asked at the next look.
-func (h *Handler) countLayer(w *work, walk *diskuse.Walk) error {
+// countLayer counts what an attempt has changed of its image's files, if it counts where the engine has that ("" = it
+// does not say): in the engine's folder, where this broker may read it, else by the engine's word. An engine that does
+// not answer is an error, and asked at the next look.
+func (h *Handler) countLayer(ctx context.Context, w *work, walk *diskuse.Walk, counts func(upper string) bool) error {
 	if h.cfg.ReadOnly {
 		return nil
 	}
-	ctx, cancel := h.patience()
-	defer cancel()
 	c, err := h.engine.Inspect(ctx, h.container(w))
 	if err != nil {
-		return nil // see above
+		return err
 	}
-	if upper := c.GraphDriver.Data["UpperDir"]; upper != "" && unix.Access(upper, unix.R_OK|unix.X_OK) == nil {
+	upper := c.GraphDriver.Data["UpperDir"]
+	if !counts(upper) {
+		return nil
+	}
+	if upper != "" && unix.Access(upper, unix.R_OK|unix.X_OK) == nil {
 		return walk.Folder(upper)
 	}
 	size, err := h.engine.LayerSize(ctx, h.container(w))
 	if err != nil {
-		return nil // see above
+		return err
 	}
 	return walk.Add(size)
 }
+
+// anyDisk has a layer count wherever it is.
+func anyDisk(string) bool { return true }
 
 // boundStatus says what another site's container may have of memory, if it asks for none, and of the disk.
 func (p *presence) boundStatus(c *Config) string {

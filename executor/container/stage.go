@@ -40,6 +40,19 @@ func (h *Handler) stage(w *work, o *box.Order) error {
 	return box.WriteOrder(w.dir, *o)
 }
 
+// copiedFiles returns those of an attempt's files that stage copies into its folder: it mounts the others.
+func copiedFiles(files []executor.File) ([]executor.File, error) {
+	p, err := placeFiles(absolute(files))
+	if err != nil {
+		return nil, err
+	}
+	copied := slices.DeleteFunc(slices.Clone(files), isAbsolute)
+	for _, f := range p.folders {
+		copied = append(copied, f.files...)
+	}
+	return append(copied, slices.DeleteFunc(p.single, isMountable)...), nil
+}
+
 func isAbsolute(f executor.File) bool { return strings.HasPrefix(f.Path, "/") }
 
 // absolute returns the files with absolute paths.

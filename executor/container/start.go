@@ -77,6 +77,9 @@ func (h *Handler) makeFolder(ctx context.Context, w *work) error {
 	if err = h.boundOrder(&o); err != nil {
 		return fmt.Errorf("%w: %w", executor.ErrBusy, err)
 	}
+	if err = h.checkScratch(w.Task); err != nil {
+		return err
+	}
 	h.setBounds(w, o)
 	if !missing {
 		takeImage(&o, img)

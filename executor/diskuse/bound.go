@@ -1,6 +1,13 @@
 package diskuse
 
-import "golang.org/x/sys/unix"
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/staging"
+)
 
 const (
 	// share of what is free at an attempt's start is its bound, unless the site says another.
@@ -29,4 +36,29 @@ func (free Use) Bound(bytes int64) Use {
 		most.Files = MaxFiles
 	}
 	return most
+}
+
+// Fits refuses files that are to be copied into an attempt's folder in dir, if it would be over its bound by them
+// alone: its owner would be charged for that. bytes is what the site says, 0 = a share of what is free when they are
+// there.
+func Fits(dir string, bytes int64, files []executor.File) error {
+	size, err := staging.Size(files)
+	if err != nil {
+		return fmt.Errorf("%w: %w", executor.ErrBusy, err)
+	}
+	if bytes > 0 {
+		if size > bytes {
+			return fmt.Errorf("%w: its files have %d bytes, and a task's scratch is %s here", executor.ErrUnfit, size, Mebibytes(bytes))
+		}
+		return nil
+	}
+	free, err := Free(dir)
+	free.Bytes -= size
+	if err == nil && size > free.Bound(0).Bytes {
+		err = fmt.Errorf("its files have %d bytes, and the disk has no room for that", size)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", executor.ErrBusy, err)
+	}
+	return nil
 }

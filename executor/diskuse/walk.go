@@ -34,11 +34,13 @@ type Walk struct {
 	Why string
 	// Pass returns why the walk must end here, if it must; nil = it need not.
 	Pass func() error
+	// passesDeep: folders that are too deep are passed over, else they end the walk.
+	passesDeep bool
 }
 
-// Unbounded returns a count that ends with ctx only.
+// Unbounded returns a count that ends with ctx only. It passes over what is too deep: nobody hides the rest by that.
 func Unbounded(ctx context.Context) *Walk {
-	return &Walk{Most: Use{math.MaxInt64, math.MaxInt64}, Pass: ctx.Err}
+	return &Walk{Most: Use{math.MaxInt64, math.MaxInt64}, Pass: ctx.Err, passesDeep: true}
 }
 
 // Add counts one more file.
@@ -95,7 +97,10 @@ func openFolder(at int, name string) (int, error) {
 
 // folder counts what is in a folder of the mount.
 func (w *Walk) folder(f *os.File, mount uint64, depth int) error {
-	if depth > MaxDepth {
+	switch {
+	case depth > MaxDepth && w.passesDeep:
+		return nil
+	case depth > MaxDepth:
 		return w.over("folders nested more than %d deep", MaxDepth)
 	}
 	for name, unread := range watchdog.Names(f) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/executor"
 )
 
 // TestWalk: bytes, files and depth are bounded; links are not followed, a file with two names counts once, and what is
@@ -68,7 +70,7 @@ func TestPassEndsAWalk(t *testing.T) {
 	}
 }
 
-// TestUnbounded counts all until nobody wants to know any more; folders that are too deep count as far as it went.
+// TestUnbounded counts all until nobody wants to know any more, and passes over what is too deep.
 func TestUnbounded(t *testing.T) {
 	dir := t.TempDir()
 	const size = 1 << 20
@@ -76,14 +78,14 @@ func TestUnbounded(t *testing.T) {
 		os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", MaxDepth+2)), 0o700),
 		os.WriteFile(filepath.Join(dir, "one"), make([]byte, size), 0o600),
 		os.WriteFile(filepath.Join(dir, "d", "two"), make([]byte, size), 0o600),
+		os.WriteFile(filepath.Join(dir, "d", "three"), make([]byte, size), 0o600),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := Unbounded(t.Context())
-	err = w.Folder(dir)
-	if !errors.Is(err, ErrOver) || w.Used.Files < MaxDepth {
-		t.Errorf("%v, %+v", err, w.Used)
+	if err = w.Folder(dir); err != nil || w.Used.Files != MaxDepth+4 || w.Used.Bytes < 3*size {
+		t.Errorf("%v, %+v, want three files and %d folders", err, w.Used, MaxDepth+1)
 	}
 	shallow := filepath.Join(t.TempDir(), "two")
 	if err = os.WriteFile(shallow, make([]byte, size), 0o600); err != nil {
@@ -98,6 +100,37 @@ func TestUnbounded(t *testing.T) {
 	w = Unbounded(ended)
 	if err = w.Folder(filepath.Dir(shallow)); !errors.Is(err, context.Canceled) {
 		t.Errorf("nobody wants to know: %v", err)
+	}
+}
+
+// TestFits: files that are over the bound alone are refused: for good by what the site says, else until the disk has
+// room for four times as much when they are there.
+func TestFits(t *testing.T) {
+	dir := t.TempDir()
+	free, err := Free(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sparse := filepath.Join(dir, "sparse")
+	if err = errors.Join(os.WriteFile(sparse, nil, 0o600), os.Truncate(sparse, free.Bytes/4)); err != nil {
+		t.Fatal(err)
+	}
+	small := executor.File{Path: "in", Content: make([]byte, 8)}
+	for _, c := range []struct {
+		most int64
+		file executor.File
+		want error
+	}{
+		{8, small, nil},
+		{7, small, executor.ErrUnfit},
+		{0, small, nil},
+		{0, executor.File{Source: sparse}, executor.ErrBusy},
+		{free.Bytes, executor.File{Source: sparse}, nil},
+		{8, executor.File{Source: filepath.Join(dir, "absent")}, executor.ErrBusy},
+	} {
+		if err := Fits(dir, c.most, []executor.File{c.file}); !errors.Is(err, c.want) {
+			t.Errorf("%d bytes for %q: %v, want %v", c.most, c.file.Source, err, c.want)
+		}
 	}
 }
 

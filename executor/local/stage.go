@@ -75,25 +75,7 @@ func (h *Handler) checkScratch(s *slot, w *work) error {
 	if !s.contained || h.cfg.Scratch < 0 {
 		return nil
 	}
-	size, err := staging.Size(w.Task.Files)
-	if err != nil {
-		return fmt.Errorf("%w: %w", executor.ErrBusy, err)
-	}
-	if most := h.cfg.Scratch; most > 0 {
-		if size > most {
-			return fmt.Errorf("%w: its files have %d bytes, and a task's scratch is %s here", executor.ErrUnfit, size, diskuse.Mebibytes(most))
-		}
-		return nil
-	}
-	free, err := diskuse.Free(h.cfg.Dir)
-	free.Bytes -= size // when they are there
-	if err == nil && size > free.Bound(0).Bytes {
-		err = fmt.Errorf("its files have %d bytes, and the disk has no room for that", size)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", executor.ErrBusy, err)
-	}
-	return nil
+	return diskuse.Fits(h.cfg.Dir, h.cfg.Scratch, w.Task.Files)
 }
 
 // abandonStaging ends the copying of an attempt's files.

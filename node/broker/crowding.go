@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,8 +17,10 @@ const (
 	crowdEvery = time.Second
 	// leastOver is how much one must have beyond what was reserved for it: to end others frees next to nothing.
 	leastOver = 1 << 20
-	// endsWithin is how long one that was told to end has until the next one is.
+	// endsWithin is how long the files of one that was told to end, and has, may take to go until the next one is told.
 	endsWithin = 5 * time.Second
+	// stuckAfter is how long one may take to end.
+	stuckAfter = time.Minute
 	// weighWithin bounds a look at what all of them have.
 	weighWithin = 20 * time.Second
 )
@@ -31,8 +34,10 @@ type crowding struct {
 	handlers map[string]executor.Handler
 	rest     time.Duration // endsWithin, but for tests
 
-	mu   sync.Mutex // one look at a time
-	told time.Time  // when one was told to end last
+	mu     sync.Mutex  // one look at a time
+	ending executor.ID // which was told to end last
+	told   time.Time   // when it was
+	gone   time.Time   // when it was last seen running: what it had may be there for a moment yet
 }
 
 // lodger is an attempt of another site's task.
@@ -60,14 +65,14 @@ func (c *crowding) run() {
 func (c *crowding) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.disk.Full() == nil || c.disk.Room() >= 0 || time.Since(c.told) < c.rest {
+	if c.disk.Full() == nil || c.disk.Room() >= 0 || time.Since(c.gone) < c.rest {
 		return
 	}
-	worst := c.worst()
-	if worst.over < leastOver {
+	worst, ok := c.worst()
+	if !ok || worst.over < leastOver {
 		return
 	}
-	c.told = time.Now()
+	c.ending, c.told, c.gone = worst.ID, time.Now(), time.Now()
 	why := fmt.Sprintf("the disk of its site is full, and it had most there of all other sites' tasks: %d MiB more than "+
 		"was reserved for its outputs", worst.over>>20)
 	c.log.Warn().Stringer("attempt", worst.ID).Int64("bytes", worst.over).
@@ -77,32 +82,44 @@ func (c *crowding) look() {
 	}
 }
 
-// worst returns which one has most beyond what was reserved for it.
-func (c *crowding) worst() (worst lodger) {
+// worst returns which one has most beyond what was reserved for it. It does not if that of some is not known, or if the
+// one that was told to end is there yet.
+func (c *crowding) worst() (worst lodger, ok bool) {
 	ctx, cancel := context.WithTimeout(c.ctx, weighWithin)
 	defer cancel()
-	for _, l := range c.lodgers(ctx) {
-		h, ok := c.handlers[l.Handler].(executor.Weigher)
-		if !ok {
+	list, err := c.lodgers(ctx)
+	if err != nil {
+		return worst, false // a stopping broker ends nobody
+	}
+	if time.Since(c.told) < stuckAfter && slices.ContainsFunc(list, func(l lodger) bool { return l.ID == c.ending }) {
+		c.gone = time.Now()
+		return worst, false
+	}
+	for _, l := range list {
+		h, weighs := c.handlers[l.Handler].(executor.Weigher)
+		if !weighs {
 			continue
 		}
 		if l.over = h.Weigh(ctx, l.ID) - l.reserved; l.over > worst.over {
 			worst = l
 		}
 	}
-	return worst
+	return worst, ctx.Err() == nil
 }
 
-func (c *crowding) lodgers(ctx context.Context) (list []lodger) {
-	_ = c.query(ctx, func(k *core.Core) { // a stopping broker ends nobody
-		list = nil
+func (c *crowding) lodgers(ctx context.Context) (list []lodger, err error) {
+	var found []lodger // not list: on an error the question may be answered yet
+	err = c.query(ctx, func(k *core.Core) {
 		for a := range k.Lent() {
 			l := lodger{HandlerID: core.HandlerID{Handler: a.Handler, ID: a.ID}}
 			if a.Outputs.Wanted() {
 				l.reserved = a.Outputs.MaxBytes
 			}
-			list = append(list, l)
+			found = append(found, l)
 		}
 	})
-	return list
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
 }

@@ -25,7 +25,7 @@ func (h weighedFake) Weigh(_ context.Context, id executor.ID) int64 {
 func (c *crowding) setTold(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told, c.rest = at, time.Hour
+	c.told, c.gone, c.rest = at, at, time.Hour
 }
 
 // TestLargestOfOthersEndsOnAFullDisk: while the disk is full other sites' tasks end, one at a time, that which has most

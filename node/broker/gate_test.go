@@ -138,6 +138,35 @@ func TestSubmissionsWaitForNoResultThatDoesNotCome(t *testing.T) {
 	}
 }
 
+// TestReleasedJobsHoldNoSubmission: whatever is published beside it, a submission is held for a flight at most: jobs
+// that waited for others, and are published one after the other, hold none.
+func TestReleasedJobsHoldNoSubmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newSubmitGate(false)
+		g.early = false
+		published(&g, 1, 0) // nobody submitted it
+		if n := passed(&g, submission()); n != 1 {
+			t.Fatal("a submission is held by a job that waited for others")
+		}
+		published(&g, 2, 1)
+		began := time.Now()
+		passed(&g, submission())
+		for seq := uint64(3); ; seq++ {
+			select {
+			case <-g.alarm.C:
+			case <-time.After(10 * time.Millisecond):
+			}
+			published(&g, seq, 1) // never the newest that is ordered
+			if len(g.held) == 0 {
+				break
+			}
+			if time.Since(began) > time.Second {
+				t.Fatal("a submission is held as long as others are published")
+			}
+		}
+	})
+}
+
 // Jobs that are held are acknowledged once they are synced: nothing else is waited for.
 func TestHeldJobsKeepNoSubmissionWaiting(t *testing.T) {
 	g := newSubmitGate(false)

@@ -24,7 +24,8 @@ type submitGate struct {
 	early   bool // nobody has taken this broker in since its start
 	syncing bool
 	held    []core.Event
-	jobs    int // of held
+	jobs    int       // of held
+	since   time.Time // when the first of held came
 
 	awaited command.ID    // the newest publication's last command; zero: its result has come
 	sent    time.Time     // when it was made
@@ -71,6 +72,9 @@ func (g *submitGate) pass(evs []core.Event) []core.Event {
 	evs = slices.DeleteFunc(evs, func(ev core.Event) bool {
 		submit, ok := ev.(core.SubmitEvent)
 		if ok {
+			if len(g.held) == 0 {
+				g.since = time.Now()
+			}
 			g.held = append(g.held, ev)
 			g.jobs += len(submit.Reqs)
 		}
@@ -106,15 +110,16 @@ func (g *submitGate) publishes(evs []core.Event, cmds []command.Command) {
 			sent = cmds[i].ID
 		}
 	}
-	if sent == (command.ID{}) {
-		return
-	}
-	g.awaited, g.calls, g.sent, g.enough = sent, 0, time.Now(), 0
+	calls := 0
 	for _, ev := range evs {
 		if _, submit := ev.(core.SubmitEvent); submit {
-			g.calls++
+			calls++
 		}
 	}
+	if sent == (command.ID{}) || calls == 0 { // a job that waited for others: nobody waits for its answer
+		return
+	}
+	g.awaited, g.calls, g.sent, g.enough = sent, calls, time.Now(), 0
 	g.until = g.sent.Add(g.flight)
 }
 
@@ -158,9 +163,13 @@ func (g *submitGate) isClosed() bool {
 	if g.jobs >= manyJobs || g.enough > 0 && len(g.held) >= g.enough {
 		return false
 	}
-	left := time.Until(g.until)
-	if left > 0 && g.set != g.until {
-		g.set = g.until
+	until := g.until
+	if most := g.since.Add(g.flight + maxGather); len(g.held) > 0 && most.Before(until) {
+		until = most // whatever is published meanwhile
+	}
+	left := time.Until(until)
+	if left > 0 && g.set != until {
+		g.set = until
 		g.alarm.Reset(left)
 	}
 	return left > 0

@@ -29,16 +29,16 @@ type direct struct {
 //
 // REQUIRES: tail holds what stands before end in its block.
 func (w *File) goDirect(tail []byte) {
-	if w.size%block != 0 || !w.onDisk() || w.setDirect(true) != nil {
+	if w.size%block != 0 || !w.OnDisk() || w.setDirect(true) != nil {
 		return
 	}
 	w.blocks, w.pwritev2 = aligned(2*block), unix.Pwritev2
 	copy(w.blocks, tail)
 }
 
-// onDisk reports whether the file is on a known file system of a local disk: on a network's
+// OnDisk reports whether the file is on a known file system of a local disk: on a network's
 // or a program's, a sync may mean something else.
-func (w *File) onDisk() bool {
+func (w *File) OnDisk() bool {
 	var st unix.Statfs_t
 	if unix.Fstatfs(int(w.f.Fd()), &st) != nil {
 		return false

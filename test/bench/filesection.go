@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/files"
@@ -43,15 +42,9 @@ func measureFiles(ctx context.Context, env environment, t *table) (err error) {
 		{"1 file of 1 GiB", 1, pick(env, largeBytes, 64<<20)},
 		{"10,000 files of 10 KiB", pick(env, smallFiles, 1000), smallBytes},
 	} {
-		if os.Getenv("PERF_ONLY") == "tasks" || os.Getenv("PERF_ONLY") == "small" && l.files == 1 {
-			continue
-		}
 		if err = l.measure(ctx, env, t, fed); err != nil {
 			return fmt.Errorf("move %s: %w", l.name, err)
 		}
-	}
-	if os.Getenv("PERF_ONLY") == "small" {
-		return nil
 	}
 	return measureFileTasks(ctx, env, t, fed)
 }

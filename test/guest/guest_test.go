@@ -19,8 +19,13 @@ import (
 	"time"
 )
 
-// bootBound is how long a guest may take for all: in software, beside other tests.
-const bootBound = 90 * time.Minute
+// bootBound returns how long a guest may take for all: in software, beside other tests.
+func bootBound() time.Duration {
+	if together() != "" { // the short form
+		return 25 * time.Minute
+	}
+	return 90 * time.Minute
+}
 
 // TestCgroupLimits: what holds a task holds it on a real cgroup v2, in a sandbox and
 // outside, whether the broker is root or not.
@@ -100,7 +105,7 @@ var errStalled = fmt.Errorf("the guest was silent for %v", stallBound)
 // run is one run of a machine, to its end.
 func run(t *testing.T, m machine, image, disk string) (string, error) {
 	t.Helper()
-	bounded, cancel := context.WithTimeout(t.Context(), bootBound)
+	bounded, cancel := context.WithTimeout(t.Context(), bootBound())
 	defer cancel()
 	ctx, stop := context.WithCancelCause(bounded)
 	defer stop(nil)

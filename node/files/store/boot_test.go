@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/node/files"
 )
 
 // The cache is not synced, so what is whole in it goes if the machine may have crashed, and only then.
@@ -70,6 +73,7 @@ func TestAllIsSyncedBehindAKill(t *testing.T) {
 			return nil
 		}
 		r.reopen()
+		r.log.await()
 		return n
 	}
 	killed := syncs()
@@ -77,19 +81,21 @@ func TestAllIsSyncedBehindAKill(t *testing.T) {
 	if closed := syncs(); killed != 1 || closed != 0 {
 		t.Errorf("all is synced %d times behind a kill, %d times behind a Close", killed, closed)
 	}
-	_ = r.Store.disk.close()
-	m := r.machine()
-	m.fault = func(p point) error {
+	r.put(own, text("own", logMost+1))
+	r.fault = func(p point) error {
 		if p == pointSyncAll {
 			return syscall.EIO
 		}
 		return nil
 	}
-	if _, err := open(r.opts, m); !errors.Is(err, syscall.EIO) {
-		t.Errorf("what cannot be synced: %v", err)
+	r.reopen()
+	r.log.await()
+	// What is found cannot be promised to be durable.
+	_, err := r.Put(t.Context(), own, strings.NewReader(text("own", logMost+1)), files.MaxFile)
+	if !errors.Is(err, syscall.EIO) {
+		t.Errorf("what cannot be synced is put again: %v", err)
 	}
-	r.fault = nil
-	r.start()
+	r.put(own, "another")
 }
 
 // closeWhileRead closes a store that somebody still reads.

@@ -91,6 +91,7 @@ func play(r *rig, tell func(sure bool, at Place, content string)) error {
 			r.Unpin("attempt")
 			tell(false, out, "result")
 			_, _, err := r.Collect()
+			r.log.await()
 			return err
 		},
 		func() error {
@@ -303,6 +304,10 @@ func TestFullDiskAtEachFailPoint(t *testing.T) {
 				r.Repin(noPins)
 				err = play(r, sure.tell)
 			}
+			if s != nil {
+				s.log.await()
+			}
+			mu.Lock()
 			when := fmt.Sprintf("point %d, %s, for long %t", n, p, long)
 			// For content and partial blobs unpinned ones of the cache go, so one write in vain is none.
 			evicts := slices.Contains([]point{pointMkdir, pointCreate, pointAllocate, pointWrite, pointRow}, p)
@@ -312,6 +317,7 @@ func TestFullDiskAtEachFailPoint(t *testing.T) {
 			if err != nil && !errors.Is(err, ErrFull) || err == nil && inVain {
 				t.Errorf("%s: %v", when, err)
 			}
+			mu.Unlock()
 			r.fault = func(point) error { return nil }
 			if s == nil {
 				r.start()

@@ -11,8 +11,8 @@ import (
 )
 
 // restore has the blobs that were in the log at a crash be in files of their own, and empties it. Unless somebody has
-// closed the store all is synced: a kill between a rename and the sync of its folder leaves a name of which the disk
-// may not know, and what is in the index is durable.
+// closed the store all is synced beside what follows: a kill between a rename and the sync of its folder leaves a name
+// of which the disk may not know, and who puts what is there hears that it is durable.
 func (s *Store) restore() error {
 	list, err := s.log.open()
 	if errors.Is(err, walfile.ErrDamaged) && !errors.Is(err, errLog) {
@@ -21,25 +21,36 @@ func (s *Store) restore() error {
 	if err != nil {
 		return err
 	}
+	full := false
 	for _, w := range list {
-		if err = s.restoreBlob(w); err != nil {
+		err = s.restoreBlob(w)
+		if isDiskFull(err) && s.has(fileOf(w.key), w.content) {
+			full, err = true, nil // it stays in the log
+		}
+		if err != nil {
 			return wrap("restore", w.key, err)
 		}
 	}
-	if _, err = s.disk.root.Stat(bootFile); errors.Is(err, fs.ErrNotExist) && len(list) == 0 {
-		return nil
+	_, err = s.disk.root.Stat(bootFile)
+	switch {
+	case full:
+		s.log.state = logFailed
+		close(s.log.begun)
+	case errors.Is(err, fs.ErrNotExist) && len(list) == 0:
+		close(s.log.begun)
+	default:
+		s.log.begin()
 	}
-	if err = s.disk.syncAll(); err != nil {
-		return err
-	}
-	return s.log.reset()
+	return nil
 }
 
-// restoreBlob writes a file again, unless it is whole: its own was not synced.
+// restoreBlob writes a file again, also one that is there: of what a failed sync has left in memory the system does not
+// say that the disk lacks it.
 func (s *Store) restoreBlob(w *logged) error {
 	whole := fileOf(w.key)
-	if s.has(whole, w.content) {
-		return nil
+	used := w.put
+	if st, err := s.disk.root.Lstat(whole); err == nil && st.Size() == int64(len(w.content)) {
+		used = st.ModTime()
 	}
 	name := newFolder + "/" + strconv.FormatUint(s.counter.Add(1), 10)
 	f, err := s.disk.create(name)
@@ -52,7 +63,7 @@ func (s *Store) restoreBlob(w *logged) error {
 	if err != nil {
 		return errors.Join(err, s.disk.remove(name))
 	}
-	s.disk.touch(whole, w.put)
+	s.disk.touch(whole, used)
 	return nil
 }
 

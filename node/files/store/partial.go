@@ -308,7 +308,7 @@ func (p *Partial) finish() error {
 	if got := files.Hash(p.sum.Sum(nil)); got != p.e.Hash {
 		return fmt.Errorf("%w: it has %s; what was received is removed", ErrWrongHash, got)
 	}
-	if err := p.syncWhole(); err != nil {
+	if err := errors.Join(p.syncWhole(), p.s.vouch(p.e.key)); err != nil {
 		return err
 	}
 	synced := func(key) (named bool, err error) { return false, nil }

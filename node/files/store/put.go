@@ -63,9 +63,10 @@ func (w *incoming) put(ctx context.Context, r io.Reader) (b files.Blob, err erro
 	if err = w.copy(ctx, r, buf[:min(copyBytes, max(w.limit+1, 1))]); err == nil {
 		b.Size = w.size
 		w.sum.Sum(b.Hash[:0])
-		if there = w.s.renew(key{w.at, b.Hash}); !there {
-			err = w.keep(key{w.at, b.Hash})
-		}
+		there, err = w.s.renew(key{w.at, b.Hash})
+	}
+	if err == nil && !there {
+		err = w.keep(key{w.at, b.Hash})
 	}
 	if err != nil || there {
 		w.undo()
@@ -165,24 +166,33 @@ func (w *incoming) undo() {
 }
 
 // renew reports whether a blob is there, durably but in the Cache, and has it stay for Limit.Keep from now on. It waits
-// for who is about to put it there.
-func (s *Store) renew(k key) bool {
+// for who is about to put it there, and until what Open has found is durable.
+func (s *Store) renew(k key) (there bool, err error) {
 	s.mu.Lock()
 	s.await(slot{key: k})
 	e := s.entries[slot{key: k}]
-	there := e != nil && !e.damaged
-	if there {
+	if there = e != nil && !e.damaged; there {
 		e.used = s.now()
 		s.settle(e)
 	}
 	s.mu.Unlock()
-	if there {
-		s.touch([]*entry{e})
+	if !there {
+		return false, nil
 	}
-	return there
+	s.touch([]*entry{e})
+	return true, s.vouch(k)
 }
 
-// commit has a file be a whole blob; its bytes count already. If the blob is there, the file goes, and so do its bytes.
+// vouch waits until a blob that is there is durable, if it has to be.
+func (s *Store) vouch(k key) error {
+	if k.Space == Cache {
+		return nil
+	}
+	return s.log.wait()
+}
+
+// commit has a file be a whole blob; its bytes count already. If the blob is there, the file goes, and so do its bytes:
+// somebody has put it in the meantime, durably, or the caller has asked vouch.
 // Otherwise secure makes the file durable if it has to be, and reports whether the blob's name is, too: then it is in
 // the log. After an error the file is where it was (nowhere if the disk refuses that, too), and its bytes count.
 func (s *Store) commit(k key, name string, size int64, secure func(key) (named bool, err error)) error {

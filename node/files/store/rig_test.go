@@ -136,6 +136,7 @@ func (r *rig) reopen() {
 	r.Helper()
 	_ = r.Store.disk.close()
 	r.start()
+	r.log.await() // what is found is synced beside what follows
 }
 
 func (r *rig) put(at Place, content string) files.Blob {

@@ -15,13 +15,16 @@ import (
 const (
 	// logFile has the small blobs whose own files are not synced yet.
 	logFile = "small.log"
-	// logBytes is its size: some ten thousand results of tasks, or 512 blobs of logMost.
-	logBytes = 16 << 20
+	// logBytes is its size: some ten thousand results of tasks, or 256 blobs of logMost. A start behind a kill writes
+	// all of them again.
+	logBytes = 8 << 20
 	// logMost is the size up to which a blob stands in it. A larger one takes as long to be written twice as to be
 	// synced by itself.
 	logMost = 32 << 10
 	// wipeEvery is how far apart the log is emptied because of blobs that went.
 	wipeEvery = 10 * time.Second
+	// retryEvery is how far apart it is tried to make the log.
+	retryEvery = time.Minute
 	// groupBytes is about how much one sync of it makes durable, of those that wait.
 	groupBytes = 1 << 20
 )
@@ -33,9 +36,13 @@ type smallLog struct {
 	path  string
 	bytes int64 // of the file
 
+	begun    chan struct{} // closed once what Open has found is synced, or cannot be
+	unsynced error         // why it cannot; for who has waited for begun
+
 	mu    sync.Mutex
 	idle  sync.Cond     // writing has ended
-	file  *walfile.File // nil until the first blob, and behind a failure
+	file  *walfile.File // nil until the first blob
+	retry time.Time     // until then it could not be made
 	state logState
 	// writing: somebody writes groups. Only he uses file meanwhile, and only while state is logOpen.
 	writing bool
@@ -71,7 +78,7 @@ type logged struct {
 func (l *smallLog) keep(k key, content []byte, put time.Time) bool {
 	w := &logged{key: k, content: content, put: put, kept: make(chan bool, 1)}
 	l.mu.Lock()
-	if l.state != logOpen {
+	if l.state != logOpen || l.file == nil && put.Before(l.retry) {
 		l.mu.Unlock()
 		return false
 	}
@@ -95,11 +102,16 @@ func (l *smallLog) writeGroup() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.state != logOpen: // since the last group
+	case l.state != logOpen || err == nil: // not open: since the last group
 	case errors.Is(err, walfile.ErrFull):
 		l.state = logFull
-	case err != nil:
+	case l.file == nil && !errors.Is(err, errNoDisk):
+		l.retry = group[0].put.Add(retryEvery)
+	default:
 		l.state = logFailed
+	}
+	if err != nil {
+		l.removed = append(removed, l.removed...)
 	}
 	l.tell(group, err == nil)
 	if len(l.group) > 0 {
@@ -140,7 +152,7 @@ func (l *smallLog) append(record []byte) (err error) {
 		return err
 	}
 	if f == nil {
-		if f, _, err = walfile.OpenAlone(l.path, l.bytes); err != nil {
+		if f, err = l.make(); err != nil {
 			return err
 		}
 		l.mu.Lock()
@@ -148,6 +160,21 @@ func (l *smallLog) append(record []byte) (err error) {
 		l.mu.Unlock()
 	}
 	return f.Append(record)
+}
+
+// errNoDisk reports a file system of which nobody knows what its syncs mean.
+var errNoDisk = errors.New("no file system of a local disk")
+
+// make makes the file.
+func (l *smallLog) make() (*walfile.File, error) {
+	f, _, err := walfile.OpenAlone(l.path, l.bytes)
+	if err != nil {
+		return nil, err
+	}
+	if !f.OnDisk() && !l.disk.noSyncAll {
+		return nil, errors.Join(errNoDisk, f.Close(), l.disk.remove(logFile))
+	}
+	return f, nil
 }
 
 // tell tells those of a group whether they were kept. REQUIRES: l.mu held.
@@ -194,13 +221,13 @@ func (l *smallLog) wipe(now time.Time) {
 func (l *smallLog) emptyIfDue() {
 	if l.state == logFull && l.unplaced == 0 && !l.writing {
 		l.writing = true
-		go l.empty()
+		go func() { _ = l.empty() }() // state says it
 	}
 }
 
 // empty syncs all files of its blobs, and has the log be empty. After an error nobody knows what the disk has of them,
 // so they stay in the log. REQUIRES: l.writing is the caller's, and unplaced is 0.
-func (l *smallLog) empty() {
+func (l *smallLog) empty() error {
 	err := l.disk.syncAll()
 	if err == nil {
 		err = l.reset()
@@ -210,9 +237,27 @@ func (l *smallLog) empty() {
 	l.rest()
 	if err != nil {
 		l.state = logFailed
-		return
+		return err
 	}
 	l.state, l.keys, l.removed, l.gone = logOpen, map[key]struct{}{}, nil, false
+	return nil
+}
+
+// begin syncs all beside what follows: until then nothing that Open has found is said to be durable.
+func (l *smallLog) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state, l.writing = logFull, true
+	go func() {
+		defer close(l.begun)
+		l.unsynced = l.empty()
+	}()
+}
+
+// wait waits until what Open has found is durable.
+func (l *smallLog) wait() error {
+	<-l.begun
+	return l.unsynced
 }
 
 // reset has the file be empty, without a byte of what it had. REQUIRES: the files of its blobs are synced.
@@ -257,7 +302,8 @@ func (l *smallLog) close(synced bool) (err error) {
 }
 
 func newSmallLog(d *disk, dir string, bytes int64) *smallLog {
-	l := &smallLog{disk: d, path: filepath.Join(dir, logFile), bytes: bytes, keys: map[key]struct{}{}}
+	l := &smallLog{disk: d, path: filepath.Join(dir, logFile), bytes: bytes}
+	l.keys, l.begun = map[key]struct{}{}, make(chan struct{})
 	l.idle.L = &l.mu
 	return l
 }

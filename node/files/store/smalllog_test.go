@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/node/files"
 	"github.com/cloudshare/cloudshare/node/walfile"
@@ -63,6 +64,7 @@ func TestSmallBlobsSurviveACrash(t *testing.T) {
 	}
 	r.wantNone(own, "gone")
 	r.wantNone(out, "gone, too")
+	r.log.await()
 	if !r.log.file.Empty() {
 		t.Error("the log was not emptied")
 	}
@@ -190,6 +192,71 @@ func TestLogThatFails(t *testing.T) {
 		}
 		r.reopen()
 		r.want(own, "again")
+	}
+}
+
+// TestWhatMemoryHasIsWrittenAgain: behind a failed sync the system says of pages that the disk lacks that they are
+// clean: what the log has is written again, though its file reads well, and keeps its time.
+func TestWhatMemoryHasIsWrittenAgain(t *testing.T) {
+	r := testRig(t)
+	r.put(own, "small")
+	path := filepath.Join(r.dir, fileOf(ref(own, "small")))
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.clock = r.clock.Add(time.Hour)
+	r.reopen()
+	after, err := os.Stat(path)
+	if err != nil || os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
+		t.Errorf("it is the same file, or of %v, before %v: %v", after.ModTime(), before.ModTime(), err)
+	}
+	r.want(own, "small")
+}
+
+// TestStartOnAFullDisk: what is there stays so, and in the log.
+func TestStartOnAFullDisk(t *testing.T) {
+	r := testRig(t)
+	r.put(own, "small")
+	r.fault = func(p point) error {
+		if p == pointCreate {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	r.reopen()
+	r.want(own, "small")
+	r.fault = nil
+	r.lost()
+	if err := os.Remove(filepath.Join(r.dir, fileOf(ref(own, "small")))); err != nil {
+		t.Fatal(err)
+	}
+	r.reopen()
+	r.want(own, "small")
+}
+
+// TestLogThatCannotBeMade: it is made later.
+func TestLogThatCannotBeMade(t *testing.T) {
+	r := testRig(t)
+	if err := os.Mkdir(filepath.Join(r.dir, logFile+".new"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.put(own, "by itself")
+	if err := os.Remove(filepath.Join(r.dir, logFile+".new")); err != nil {
+		t.Fatal(err)
+	}
+	r.put(own, "yet")
+	if n := r.lost(); n != 0 {
+		t.Errorf("%d blobs are in a log that was not there", n)
+	}
+	r.clock = r.clock.Add(retryEvery)
+	r.put(own, "later")
+	if n := r.lost(); n != 1 {
+		t.Errorf("%d blobs are in the log, want the last", n)
+	}
+	r.reopen()
+	for _, content := range []string{"by itself", "yet", "later"} {
+		r.want(own, content)
 	}
 }
 

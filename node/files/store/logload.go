@@ -3,9 +3,9 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
-	"strconv"
 
 	"github.com/cloudshare/cloudshare/node/walfile"
 )
@@ -15,8 +15,8 @@ import (
 // of which the disk may not know, and who puts what is there hears that it is durable.
 func (s *Store) restore() error {
 	list, err := s.log.open()
-	if errors.Is(err, walfile.ErrDamaged) && !errors.Is(err, errLog) {
-		err = errors.Join(errLog, err)
+	if errors.Is(err, walfile.ErrDamaged) {
+		err = fmt.Errorf("%w: move it away, and blobs that were put shortly before a crash of the machine may be missing", err)
 	}
 	if err != nil {
 		return err
@@ -52,8 +52,7 @@ func (s *Store) restoreBlob(w *logged) error {
 	if st, err := s.disk.root.Lstat(whole); err == nil && st.Size() == int64(len(w.content)) {
 		used = st.ModTime()
 	}
-	name := newFolder + "/" + strconv.FormatUint(s.counter.Add(1), 10)
-	f, err := s.disk.create(name)
+	name, f, err := s.createNew()
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
@@ -84,7 +83,7 @@ func (d *logDecoder) item() (*logged, error) {
 	}
 	if d.bad || kind != itemKept && kind != itemRemoved || w.check() != nil || !durable(fileOf(w.key)) ||
 		w.content != nil && files.HashOf(w.content) != w.Hash {
-		return nil, fmt.Errorf("%w: an item of a record does not read", errLog)
+		return nil, fmt.Errorf("read %s: %w: an item of a record does not read", logFile, walfile.ErrDamaged)
 	}
 	return w, nil
 }
@@ -99,7 +98,3 @@ func (d *logDecoder) take(n int) []byte {
 	d.b = d.b[n:]
 	return taken
 }
-
-// errLog says of the log what is to be done: what it had may be in its blobs' own files as well.
-var errLog = errors.Join(errors.New(logFile+" is not as it was written: move it away, and blobs that were put shortly "+
-	"before a crash of the machine may be missing"), walfile.ErrDamaged)

@@ -108,8 +108,7 @@ func (w *incoming) copy(ctx context.Context, r io.Reader, buf []byte) error {
 // write appends to the file, which it makes before.
 func (w *incoming) write(b []byte) (err error) {
 	if w.f == nil {
-		w.name = newFolder + "/" + strconv.FormatUint(w.s.counter.Add(1), 10)
-		if w.f, err = w.s.disk.create(w.name); err != nil {
+		if w.name, w.f, err = w.s.createNew(); err != nil {
 			return err
 		}
 	}
@@ -125,6 +124,13 @@ func (w *incoming) write(b []byte) (err error) {
 	}
 	w.written += int64(len(b))
 	return nil
+}
+
+// createNew makes a file of a name that no other has: what is in newFolder goes with the next Open.
+func (s *Store) createNew() (name string, f *os.File, err error) {
+	name = newFolder + "/" + strconv.FormatUint(s.counter.Add(1), 10)
+	f, err = s.disk.create(name)
+	return name, f, err
 }
 
 // keep has the content be a whole blob.

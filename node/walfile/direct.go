@@ -104,14 +104,23 @@ func refused(err error) bool {
 // block were zeros, a write of which only the end reached the disk would damage the previous
 // generation, whose head is still there.
 func (w *File) resetDirect() error {
+	err := w.throughCache(func() error { return w.writeCached(0) })
+	copy(w.blocks, w.buf)
+	return err
+}
+
+// throughCache calls f, whose writes go through the kernel's cache.
+func (w *File) throughCache(f func() error) error {
+	if w.blocks == nil { // all do
+		return f()
+	}
 	err := w.setDirect(false)
 	if err == nil {
-		err = w.writeCached(0)
+		err = f()
 	}
 	if err == nil {
 		err = w.setDirect(true)
 	}
-	copy(w.blocks, w.buf)
 	return err
 }
 

@@ -227,24 +227,21 @@ func (w *File) Wipe() error {
 	if err != nil {
 		return err
 	}
-	direct := w.blocks != nil
-	if direct {
-		err = w.setDirect(false)
-	}
-	zeros := make([]byte, min(end-w.end, 1<<20))
-	for at := w.end; at < end && err == nil; at += int64(len(zeros)) {
-		_, err = w.f.WriteAt(zeros[:min(int64(len(zeros)), end-at)], at)
-	}
-	if err == nil {
-		err = w.sync()
-	}
-	if err == nil && direct {
-		err = w.setDirect(true)
-	}
-	if err != nil {
+	if err = w.throughCache(func() error { return w.zero(w.end, end) }); err != nil {
 		w.broken = fmt.Errorf("wipe %s: %w", w.path, err)
 	}
 	return w.broken
+}
+
+// zero has a stretch of the file be zeros, durably.
+func (w *File) zero(from, to int64) error {
+	zeros := make([]byte, min(to-from, 1<<20))
+	for at := from; at < to; at += int64(len(zeros)) {
+		if _, err := w.f.WriteAt(zeros[:min(int64(len(zeros)), to-at)], at); err != nil {
+			return err
+		}
+	}
+	return w.sync()
 }
 
 // write writes buf at an offset and makes it durable.

@@ -16,13 +16,6 @@ import (
 	"github.com/cloudshare/cloudshare/executor/diskuse"
 )
 
-const (
-	// scratchPause is between two looks at what an attempt has on the disk; if one takes long the next one is later, so
-	// that looking takes a tenth of a core at most.
-	scratchPause = time.Second
-	restFactor   = 9
-)
-
 // boundOrder fills in what another site's task may have of memory, if it asks for none, and of the disk.
 func (h *Handler) boundOrder(o *box.Order) error {
 	if o.Task.Owner == h.cfg.Site {
@@ -79,7 +72,7 @@ func (h *Handler) shareOf(w *work) int64 {
 // watchDisk looks at what an attempt has on the disk until it has ended, or the handler is closed. Each is looked at by
 // itself: one that takes the engine long to count hides no other one.
 func (h *Handler) watchDisk(w *work, most diskuse.Use) {
-	wait := time.NewTimer(scratchPause)
+	wait := time.NewTimer(diskuse.NextLook(0))
 	defer wait.Stop()
 	for {
 		select {
@@ -91,7 +84,7 @@ func (h *Handler) watchDisk(w *work, most diskuse.Use) {
 		}
 		began := time.Now()
 		h.holdScratch(w, most)
-		wait.Reset(scratchPause + restFactor*time.Since(began))
+		wait.Reset(diskuse.NextLook(time.Since(began)))
 	}
 }
 

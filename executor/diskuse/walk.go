@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -42,6 +43,10 @@ type Walk struct {
 func Unbounded(ctx context.Context) *Walk {
 	return &Walk{Most: Use{math.MaxInt64, math.MaxInt64}, Pass: ctx.Err, passesDeep: true}
 }
+
+// NextLook returns how long after a look at an attempt, which took so long, the next one is: looking takes a tenth of a
+// core at most.
+func NextLook(took time.Duration) time.Duration { return time.Second + 9*took }
 
 // Add counts one more file.
 func (w *Walk) Add(bytes int64) error {

@@ -13,12 +13,6 @@ import (
 
 // Scratch is what an attempt in a sandbox may have on the disk: in its work folder, /tmp and /var/tmp, and beyond the
 // end of its output.
-const (
-	// scratchPause is between two looks; one that takes long has the next one later, so that looking takes a tenth of a
-	// core at most.
-	scratchPause = time.Second
-	restFactor   = 9
-)
 
 // noScratch is a supervisor's argument for no bound.
 const noScratch = -1
@@ -34,7 +28,7 @@ type scratch struct {
 	ended  chan struct{} // closed at its end
 	stop   atomic.Bool
 	said   atomic.Pointer[string] // why the attempt must end
-	pause  atomic.Int64
+	took   atomic.Int64           // nanoseconds of the last look
 
 	freezer *freezer // nil = the task cannot be frozen
 	stillAt int64    // CLOCK_BOOTTIME from which it may be again
@@ -48,7 +42,7 @@ func newScratch(bytes int64, out []*os.File, thread *sideThread) (*scratch, erro
 	}
 	return &scratch{
 		before: free, out: out, thread: thread, most: free.Bound(bytes),
-		next: executor.Boottime() + int64(scratchPause), // short tasks go without
+		next: executor.Boottime() + int64(diskuse.NextLook(0)), // short tasks go without
 	}, nil
 }
 
@@ -72,14 +66,15 @@ func (s *scratch) look(now int64) string {
 		return *why
 	}
 	if now >= s.next && !s.busy.Swap(true) {
-		s.next, s.ended = now+int64(scratchPause)+s.pause.Load(), make(chan struct{})
+		s.next = now + int64(diskuse.NextLook(time.Duration(s.took.Load())))
+		s.ended = make(chan struct{})
 		go func(ended chan struct{}) {
 			defer close(ended)
 			_ = s.thread.do(func() error {
 				s.measure()
 				return nil
 			})
-			s.pause.Store(restFactor * (executor.Boottime() - now))
+			s.took.Store(executor.Boottime() - now)
 			s.busy.Store(false)
 		}(s.ended)
 	}

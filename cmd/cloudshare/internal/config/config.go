@@ -147,7 +147,7 @@ func (c Config) Validate() error {
 		return cli.Usage("data_dir is empty: name a folder with --data-dir")
 	case c.Bootstrap && c.Join != "":
 		return cli.Usage("--bootstrap and --join: a broker either founds a federation or joins one")
-	case c.Profile != "lan" && c.Profile != "wan":
+	case c.Profile != "lan" && !c.IsWAN():
 		return cli.Usage("profile %q: must be lan or wan", c.Profile)
 	case c.Cores < 0 || c.Reserve < 0:
 		return cli.Usage("cores %d, reserve %d: must not be negative", c.Cores, c.Reserve)
@@ -273,11 +273,14 @@ func (c Config) Retention() attempts.Retention {
 // OutputBytes bounds each of stdout and stderr of an attempt.
 func (c Config) OutputBytes() int64 { return sizeOf(c.TaskLogs.Each) }
 
+// IsWAN reports whether members are far apart, by the profile.
+func (c Config) IsWAN() bool { return c.Profile == "wan" }
+
 // Timing returns what the profile gives, unless a key says otherwise. Lease and
 // margin count when the federation is founded; later its own do.
 func (c Config) Timing() node.Timing {
 	t := node.Timing{Lease: 6 * time.Second, Margin: time.Second, Grace: time.Second}
-	if c.Profile == "wan" {
+	if c.IsWAN() {
 		t = node.Timing{Lease: 30 * time.Second, Margin: 3 * time.Second, Grace: 5 * time.Second}
 	}
 	if c.Coordination == ZooKeeper {

@@ -162,7 +162,7 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 		Site: cfg.Site, Node: key.Public().Node(), Version: p.version,
 		Exposure: exposure, KillGrace: cfg.Timing().Grace,
 		Disk:    cfg.Disk(),
-		Journal: p.journal, Replica: replica, Log: p.log, Far: cfg.Profile == "wan",
+		Journal: p.journal, Replica: replica, Log: p.log, Far: cfg.IsWAN(),
 		Handlers: p.handlers, Terms: cfg.Terms(),
 		Outputs: p.outputs.Stats, Home: homeLogs(cfg, p.outputs, p.log.DialLogs),
 		DialProgress: p.log.DialProgress, Reach: p.log.Reach,
@@ -336,7 +336,7 @@ func memberConfig(cfg config.Config, dir string, m *siteMember, replica *replica
 	if m.history != nil {
 		c.Keep = m.history.Statements
 	}
-	if cfg.Profile == "wan" {
+	if cfg.IsWAN() {
 		c.Profile = facade.WAN
 	}
 	return c

@@ -44,7 +44,7 @@ func openGossip(
 	if key := seeds.key(gossipKeyNow(replica)); key.Generation > 0 {
 		mc.Key, mc.Generation = key.Key[:], key.Generation
 	}
-	if cfg.Profile == "wan" {
+	if cfg.IsWAN() {
 		mc.Profile = membership.WAN
 	}
 	g, err := membership.Open(mc)

@@ -153,21 +153,20 @@ func (j *Rule) CancelAll(ctx context.Context, targets []node.CancelTarget) []err
 	out := make([]error, len(targets))
 	var own []node.CancelTarget
 	var places []int
-	settle := make([]func(error), len(targets))
+	var settle []func(error)
 	for i, t := range targets {
 		if out[i] = j.Owned(ctx, t.Job); out[i] != nil {
 			continue
 		}
-		own, places = append(own, t), append(places, i)
+		noted := func(error) {} // of single tasks nobody is told
 		if t.Tasks.Len() == 0 {
-			settle[i] = j.noteCancel(ctx, t.Job)
+			noted = j.noteCancel(ctx, t.Job)
 		}
+		own, places, settle = append(own, t), append(places, i), append(settle, noted)
 	}
 	for i, err := range j.broker.CancelAll(ctx, own) {
-		at := places[i]
-		if out[at] = err; settle[at] != nil {
-			settle[at](err)
-		}
+		out[places[i]] = err
+		settle[i](err)
 	}
 	return out
 }
